@@ -1,0 +1,374 @@
+"""Events of the log. `EVENT_TYPES` maps each type's name to the class of its ``data``.
+
+A client must tolerate types and fields that it does not know (PROTOCOL 2).
+"""
+
+from typing import Any, Literal, TypeAlias
+
+from attrs import frozen
+
+from .approvals import Approval, Resolution
+from .common import (
+    Actor,
+    ApprovalId,
+    BlobRef,
+    CallId,
+    ContextItem,
+    EventId,
+    Failure,
+    FileChange,
+    Json,
+    Limits,
+    Location,
+    MessageContent,
+    MessageId,
+    Mode,
+    SessionId,
+    ToolKind,
+    ToolStatus,
+    TurnId,
+    TurnOutcome,
+    Usage,
+)
+
+Delivery: TypeAlias = Literal["auto", "queue", "steer"]
+
+
+@frozen(kw_only=True)
+class Author:
+    """Who said it. `kind` is stored, never guessed from the name (session-messaging 1)."""
+
+    kind: Literal["person", "agent", "peer", "schedule", "system"]
+    name: str
+    id: str | None = None
+
+
+# --- transcript -----------------------------------------------------------------------------
+
+
+@frozen(kw_only=True)
+class Message:
+    """Something said, by a person or by an agent.
+
+    A person's message is a trigger: it waits until an ``ack`` admits it. An agent's message holds
+    the blocks of one model answer in their own order; `final` marks the one that ends its turn,
+    `partial` text that was cut off by a crash or a cancel.
+    """
+
+    message_id: MessageId
+    author: Author
+    content: tuple[MessageContent, ...]
+    delivery: Delivery | None = None
+    client_message_id: str | None = None
+    context: tuple[ContextItem, ...] = ()
+    to: str | None = None
+    limits: Limits | None = None
+    final: bool = False
+    partial: bool = False
+    usage: Usage | None = None
+    model: str | None = None
+    stop_reason: str | None = None
+    blob: BlobRef | None = None
+    meta: Json | None = None
+
+
+@frozen(kw_only=True)
+class Directive:
+    """An instruction to an agent from another agent or the system; always a trigger, always user role."""
+
+    message_id: MessageId
+    author: Author
+    text: str
+    context: str | None = None
+
+
+@frozen(kw_only=True)
+class ToolCall:
+    """A model's request to use a tool, committed before its side effect.
+
+    `arguments` are redacted; `raw_arguments` is what the model wrote when it was not a JSON object.
+    `message_id` joins the calls of one model answer; `provider_call_id` is the provider's own id.
+    """
+
+    call_id: CallId
+    message_id: MessageId
+    name: str
+    arguments: Json
+    title: str
+    kind: ToolKind = "other"
+    index: int = 0
+    provider_call_id: str | None = None
+    raw_arguments: str | None = None
+    locations: tuple[Location, ...] = ()
+    approval_id: ApprovalId | None = None
+
+
+@frozen(kw_only=True)
+class ToolResult:
+    """The one result of a tool call, by whatever path it ended. `text` is what the model is told."""
+
+    call_id: CallId
+    name: str
+    status: ToolStatus
+    text: str
+    changes: tuple[FileChange, ...] = ()
+    locations: tuple[Location, ...] = ()
+    exit_code: int | None = None
+    duration_ms: int | None = None
+    truncated: bool = False
+    blob: BlobRef | None = None
+
+
+@frozen(kw_only=True)
+class Ack:
+    """The turn has taken these trigger events (their seqs) into its context: each exactly once."""
+
+    admits: tuple[int, ...]
+
+
+@frozen(kw_only=True)
+class Error:
+    """Why a turn failed, for people. Not context, wakes nothing, is not retried."""
+
+    error: Failure
+
+
+@frozen(kw_only=True)
+class Summary:
+    """Stands for everything up to and including seq `covers_through`; always user role."""
+
+    text: str
+    covers_through: int
+    author: Author
+    reason: Literal["command", "tool", "window"]
+    usage: Usage | None = None
+
+
+@frozen(kw_only=True)
+class ApprovalRequest:
+    approval: Approval
+
+
+@frozen(kw_only=True)
+class ApprovalDecision:
+    approval_id: ApprovalId
+    call_id: CallId
+    resolution: Resolution
+
+
+# --- runs -----------------------------------------------------------------------------------
+
+
+@frozen(kw_only=True)
+class Trigger:
+    """What woke a turn; `seqs` are the trigger events that it answers."""
+
+    kind: Literal[
+        "prompt", "directive", "mention", "peer", "schedule", "approval", "continue", "report"
+    ]
+    seqs: tuple[int, ...] = ()
+
+
+@frozen(kw_only=True)
+class TurnStarted:
+    turn_id: TurnId
+    index: int
+    trigger: Trigger
+    model: str
+    mode: Mode
+    profile: str | None = None
+    host_id: str | None = None
+
+
+@frozen(kw_only=True)
+class TurnFinished:
+    """The one end of a turn. `final_text` is what was said last, or the last tool result."""
+
+    turn_id: TurnId
+    outcome: TurnOutcome
+    answered_through: int
+    usage: Usage
+    error: Failure | None = None
+    final_text: str | None = None
+    stop_reason: str | None = None
+    iterations: int = 0
+    duration_ms: int | None = None
+
+
+@frozen(kw_only=True)
+class TurnParked:
+    """The turn only waits for an approval and gave its owner back (DESIGN 4)."""
+
+    turn_id: TurnId
+    approval_ids: tuple[ApprovalId, ...]
+
+
+@frozen(kw_only=True)
+class ModelRetried:
+    """A model request failed before its answer began and is tried again after `delay_ms`."""
+
+    attempt: int
+    delay_ms: int
+    error: Failure
+
+
+@frozen(kw_only=True)
+class CancelRequested:
+    """Someone asked to stop; written before anything is stopped, so that intent is never lost."""
+
+    scope: Literal["turn", "queue", "tree"]
+    turn_id: TurnId | None = None
+    reason: str | None = None
+
+
+@frozen(kw_only=True)
+class TriggersDropped:
+    """Waiting triggers that will not be answered, and why."""
+
+    seqs: tuple[int, ...]
+    reason: str
+
+
+# --- the session itself -----------------------------------------------------------------------
+
+
+@frozen(kw_only=True)
+class SessionCreated:
+    session_id: SessionId
+    cwd: str
+    root_id: SessionId
+    profile: str
+    mode: Mode
+    model: str | None = None
+    title: str | None = None
+    parent_id: SessionId | None = None
+    depth: int = 0
+    additional_directories: tuple[str, ...] = ()
+    metadata: Json | None = None
+
+
+@frozen(kw_only=True)
+class SessionUpdated:
+    """A patch: what is absent did not change, ``null`` was cleared."""
+
+    changes: Json
+
+
+@frozen(kw_only=True)
+class SessionArchived:
+    pass
+
+
+@frozen(kw_only=True)
+class SessionUnarchived:
+    pass
+
+
+@frozen(kw_only=True)
+class SessionClosed:
+    reason: str | None = None
+
+
+@frozen(kw_only=True)
+class ModeChanged:
+    mode: Mode
+
+
+@frozen(kw_only=True)
+class ModelChanged:
+    model: str | None
+
+
+@frozen(kw_only=True)
+class PlanEntry:
+    content: str
+    status: Literal["pending", "in_progress", "completed"] = "pending"
+    priority: Literal["high", "medium", "low"] = "medium"
+
+
+@frozen(kw_only=True)
+class PlanUpdated:
+    """The agent's whole plan; replaces the one before."""
+
+    entries: tuple[PlanEntry, ...]
+
+
+EventData: TypeAlias = (
+    Message
+    | Directive
+    | ToolCall
+    | ToolResult
+    | Ack
+    | Error
+    | Summary
+    | ApprovalRequest
+    | ApprovalDecision
+    | TurnStarted
+    | TurnFinished
+    | TurnParked
+    | ModelRetried
+    | CancelRequested
+    | TriggersDropped
+    | SessionCreated
+    | SessionUpdated
+    | SessionArchived
+    | SessionUnarchived
+    | SessionClosed
+    | ModeChanged
+    | ModelChanged
+    | PlanUpdated
+)
+
+EVENT_TYPES: dict[str, type[Any]] = {
+    "message": Message,
+    "directive": Directive,
+    "tool_call": ToolCall,
+    "tool_result": ToolResult,
+    "ack": Ack,
+    "error": Error,
+    "summary": Summary,
+    "approval_request": ApprovalRequest,
+    "approval_decision": ApprovalDecision,
+    "turn_started": TurnStarted,
+    "turn_finished": TurnFinished,
+    "turn_parked": TurnParked,
+    "model_retried": ModelRetried,
+    "cancel_requested": CancelRequested,
+    "triggers_dropped": TriggersDropped,
+    "session_created": SessionCreated,
+    "session_updated": SessionUpdated,
+    "session_archived": SessionArchived,
+    "session_unarchived": SessionUnarchived,
+    "session_closed": SessionClosed,
+    "mode_changed": ModeChanged,
+    "model_changed": ModelChanged,
+    "plan_updated": PlanUpdated,
+}
+
+EVENT_NAMES: dict[type[Any], str] = {cls: name for name, cls in EVENT_TYPES.items()}
+
+
+@frozen(kw_only=True)
+class UnknownData:
+    """The data of an event type that this version does not know, kept as it came."""
+
+    type: str
+    data: Json
+
+
+@frozen(kw_only=True)
+class Event:
+    """One entry of the log.
+
+    `pos` grows over the whole store, `seq` without holes inside a session, from 1.
+    """
+
+    pos: int
+    session_id: SessionId
+    seq: int
+    event_id: EventId
+    type: str
+    at: str
+    actor: Actor
+    data: EventData | UnknownData
+    turn_id: TurnId | None = None

@@ -1,0 +1,273 @@
+"""The ``session/*`` methods and what they return."""
+
+from typing import Literal, TypeAlias
+
+from attrs import frozen
+
+from .approvals import Approval
+from .common import (
+    UNSET,
+    Content,
+    ContextItem,
+    Cursor,
+    Failure,
+    Json,
+    Limits,
+    Mode,
+    SessionId,
+    SessionStatus,
+    TurnId,
+    TurnOutcome,
+    TurnState,
+    Unset,
+    Usage,
+)
+from .events import Delivery, Trigger
+
+PromptOutcome: TypeAlias = Literal["started", "queued", "steered", "recorded"]
+CancelScope: TypeAlias = Literal["turn", "queue", "tree"]
+
+
+@frozen(kw_only=True)
+class Owner:
+    """The host that runs the session now, and the fence of its run."""
+
+    host_id: str
+    fence: int
+
+
+@frozen(kw_only=True)
+class Session:
+    session_id: SessionId
+    root_id: SessionId
+    cwd: str
+    profile: str
+    mode: Mode
+    status: SessionStatus
+    created_at: str
+    updated_at: str
+    head_seq: int
+    queue_length: int
+    pending_approvals: int
+    model: str | None = None
+    title: str | None = None
+    parent_id: SessionId | None = None
+    depth: int = 0
+    additional_directories: tuple[str, ...] = ()
+    archived: bool = False
+    pinned: bool = False
+    closed: bool = False
+    active_turn_id: TurnId | None = None
+    last_outcome: TurnOutcome | None = None
+    owner: Owner | None = None
+    usage: Usage | None = None
+    metadata: Json | None = None
+
+
+@frozen(kw_only=True)
+class Turn:
+    turn_id: TurnId
+    session_id: SessionId
+    index: int
+    state: TurnState
+    trigger: Trigger
+    started_at: str
+    model: str | None = None
+    ended_at: str | None = None
+    usage: Usage | None = None
+    error: Failure | None = None
+    final_text: str | None = None
+    stop_reason: str | None = None
+
+
+@frozen(kw_only=True)
+class SessionCreateParams:
+    """`cwd` is absolute. `members` (rooms) needs the feature of that name."""
+
+    cwd: str
+    profile: str | None = None
+    title: str | None = None
+    model: str | None = None
+    mode: Mode | None = None
+    members: tuple[str, ...] | None = None
+    additional_directories: tuple[str, ...] = ()
+    metadata: Json | None = None
+    idempotency_key: str | None = None
+    meta: Json | None = None
+
+
+@frozen(kw_only=True)
+class SessionResult:
+    session: Session
+    cursor: Cursor
+
+
+@frozen(kw_only=True)
+class SessionGetParams:
+    session_id: SessionId
+    meta: Json | None = None
+
+
+@frozen(kw_only=True)
+class SessionListParams:
+    """Newest first. Children are hidden unless `parent` asks for them."""
+
+    cwd: str | None = None
+    status: SessionStatus | None = None
+    archived: bool | None = None
+    parent: SessionId | None = None
+    query: str | None = None
+    cursor: str | None = None
+    limit: int | None = None
+    meta: Json | None = None
+
+
+@frozen(kw_only=True)
+class SessionPromptParams:
+    session_id: SessionId
+    content: tuple[Content, ...]
+    delivery: Delivery = "auto"
+    client_message_id: str | None = None
+    context: tuple[ContextItem, ...] = ()
+    to: str | None = None
+    limits: Limits | None = None
+    idempotency_key: str | None = None
+    meta: Json | None = None
+
+
+@frozen(kw_only=True)
+class SessionPromptResult:
+    """The prompt is durable. `turn_id` is the turn that answers it, when that is already known."""
+
+    event_seq: int
+    outcome: PromptOutcome
+    cursor: Cursor
+    turn_id: TurnId | None = None
+
+
+@frozen(kw_only=True)
+class SessionCancelParams:
+    session_id: SessionId
+    turn_id: TurnId | None = None
+    scope: CancelScope = "turn"
+    reason: str | None = None
+    idempotency_key: str | None = None
+    meta: Json | None = None
+
+
+@frozen(kw_only=True)
+class SessionCancelResult:
+    """`dropped` are the seqs of waiting prompts that will not be answered."""
+
+    state: Literal["cancelling", "idle"]
+    turn_id: TurnId | None = None
+    dropped: tuple[int, ...] = ()
+
+
+@frozen(kw_only=True)
+class SessionWaitParams:
+    """`attention` returns for a pending approval as well as for an end."""
+
+    session_id: SessionId
+    until: Literal["turnEnd", "idle", "attention"] = "idle"
+    turn_id: TurnId | None = None
+    timeout_ms: int | None = None
+    work_done_token: str | int | None = None
+    meta: Json | None = None
+
+
+@frozen(kw_only=True)
+class SessionWaitResult:
+    reason: Literal["turnEnd", "idle", "attention", "timeout", "closed"]
+    cursor: Cursor
+    approvals: tuple[Approval, ...] = ()
+    turn: Turn | None = None
+    final_text: str | None = None
+
+
+@frozen(kw_only=True)
+class SessionTurnsParams:
+    """Oldest first."""
+
+    session_id: SessionId
+    cursor: str | None = None
+    limit: int | None = None
+    meta: Json | None = None
+
+
+@frozen(kw_only=True)
+class SessionUpdateParams:
+    session_id: SessionId
+    title: str | Unset | None = UNSET
+    pinned: bool | Unset = UNSET
+    metadata: Json | Unset | None = UNSET
+    mode: Mode | Unset = UNSET
+    model: str | Unset | None = UNSET
+    idempotency_key: str | None = None
+    meta: Json | None = None
+
+
+@frozen(kw_only=True)
+class SessionMutateParams:
+    """Names the session to archive, unarchive, delete or close."""
+
+    session_id: SessionId
+    idempotency_key: str | None = None
+    meta: Json | None = None
+
+
+@frozen(kw_only=True)
+class SessionCompactParams:
+    session_id: SessionId
+    instructions: str | None = None
+    idempotency_key: str | None = None
+    meta: Json | None = None
+
+
+@frozen(kw_only=True)
+class SessionCompactResult:
+    """`summary_seq` is null when there was too little to summarise."""
+
+    compacted: bool
+    cursor: Cursor
+    summary_seq: int | None = None
+
+
+@frozen(kw_only=True)
+class SessionSearchParams:
+    """Every word must occur; a word that ends in ``*`` is a prefix of at least three letters."""
+
+    query: str
+    session_id: SessionId | None = None
+    cwd: str | None = None
+    cursor: str | None = None
+    limit: int | None = None
+    meta: Json | None = None
+
+
+@frozen(kw_only=True)
+class SearchHit:
+    session_id: SessionId
+    seq: int
+    type: str
+    at: str
+    snippet: str
+    turn_id: TurnId | None = None
+    title: str | None = None
+
+
+@frozen(kw_only=True)
+class SessionExportParams:
+    session_id: SessionId
+    format: Literal["jsonl", "markdown"] = "jsonl"
+    cursor: str | None = None
+    limit: int | None = None
+    meta: Json | None = None
+
+
+@frozen(kw_only=True)
+class SessionExportResult:
+    """A piece of the export; ask again with `next_cursor` until it is null."""
+
+    text: str
+    next_cursor: str | None = None

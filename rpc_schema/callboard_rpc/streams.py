@@ -1,0 +1,106 @@
+"""The ``event/*`` methods: subscriptions, deltas, history."""
+
+from typing import Literal, TypeAlias
+
+from attrs import frozen
+
+from .common import Cursor, Json, MessageId, SessionId, SubscriptionId, TurnId
+from .events import Event
+
+ScopeKind: TypeAlias = Literal["all", "catalog", "session", "tree", "approvals"]
+
+
+@frozen(kw_only=True)
+class Scope:
+    """`session` and `tree` (a root and all its children) need `id`.
+
+    `catalog` is what a list of sessions needs: the session events and the ends of turns.
+    `approvals` is approval requests and decisions of the whole store.
+    """
+
+    kind: ScopeKind
+    id: SessionId | None = None
+
+
+@frozen(kw_only=True)
+class SubscribeParams:
+    """`from` is ``now``, ``start`` or a cursor; its attribute is `from_`."""
+
+    scope: Scope
+    from_: str = "now"
+    types: tuple[str, ...] | None = None
+    deltas: bool = True
+    max_batch: int | None = None
+    max_latency_ms: int | None = None
+    meta: Json | None = None
+
+
+@frozen(kw_only=True)
+class SubscribeResult:
+    subscription_id: SubscriptionId
+    cursor: Cursor
+    head: Cursor
+
+
+@frozen(kw_only=True)
+class UnsubscribeParams:
+    subscription_id: SubscriptionId
+    meta: Json | None = None
+
+
+@frozen(kw_only=True)
+class AckParams:
+    subscription_id: SubscriptionId
+    cursor: Cursor
+
+
+@frozen(kw_only=True)
+class EventListParams:
+    """`after` and `before` are cursors and exclude each other; without either, from the start."""
+
+    scope: Scope
+    after: Cursor | None = None
+    before: Cursor | None = None
+    types: tuple[str, ...] | None = None
+    limit: int | None = None
+    meta: Json | None = None
+
+
+@frozen(kw_only=True)
+class EventListResult:
+    """Events in order of `pos`; `next_cursor` continues in the direction that was asked for."""
+
+    data: tuple[Event, ...]
+    cursor: Cursor
+    next_cursor: Cursor | None = None
+
+
+@frozen(kw_only=True)
+class EventBatch:
+    subscription_id: SubscriptionId
+    events: tuple[Event, ...]
+    cursor: Cursor
+    replay: bool
+    caught_up: bool
+
+
+@frozen(kw_only=True)
+class EventDelta:
+    """Text that is not stored yet. `index` counts from 0 per message and kind without holes."""
+
+    subscription_id: SubscriptionId
+    session_id: SessionId
+    turn_id: TurnId
+    message_id: MessageId
+    index: int
+    text: str
+    kind: Literal["answer", "thought", "tool_output"]
+
+
+@frozen(kw_only=True)
+class EventReset:
+    """The subscription is over because `reason`; subscribe again from `resume_from`."""
+
+    subscription_id: SubscriptionId
+    reason: Literal["slow", "store", "shutdown"]
+    resume_from: Cursor

@@ -1,0 +1,120 @@
+"""What a tool is: typed arguments in, one outcome out, and what may be shown before it runs."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeAlias
+
+from attrs import field, frozen
+
+from callboard_rpc.approvals import Risk, Subject
+from callboard_rpc.common import BlobRef, CallId, FileChange, Json, Location, Mode, ToolKind
+
+Effect: TypeAlias = Literal["read", "write", "execute", "kernel"]
+"""``read``: a pure workspace read, may run in parallel. ``write``: changes files. ``execute``: runs
+commands. ``kernel``: changes only Callboard's own state (plan, agents, groups); always allowed."""
+
+
+class PathDenied(Exception):
+    """The path, once resolved, lies outside of the workspace and its additional directories."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path} is outside of the workspace")
+        self.path = path
+
+
+class Workspace(Protocol):
+    """The folders a session may touch: its working directory and the additional ones, resolved."""
+
+    @property
+    def root(self) -> Path: ...
+
+    @property
+    def roots(self) -> tuple[Path, ...]: ...
+
+    def resolve(self, path: str) -> Path:
+        """`path` (absolute, or relative to `root`) through all symlinks. Raises `PathDenied`."""
+        ...
+
+
+class BlobSink(Protocol):
+    """Keeps a large value and says where it is."""
+
+    async def put(self, data: bytes, mime_type: str = "text/plain; charset=utf-8") -> BlobRef: ...
+
+
+@frozen(kw_only=True)
+class ToolContext:
+    """What a running call may use. `emit` streams output to whoever watches; it never blocks.
+
+    `plan` publishes the agent's plan; `session` and `turn` are ids, for the log's sake only.
+    `services` is where a feature's tools find what the host registered under a name.
+    """
+
+    workspace: Workspace
+    session: str
+    turn: str
+    call_id: CallId
+    mode: Mode
+    emit: Callable[[str], None]
+    blobs: BlobSink
+    environment: Mapping[str, str]
+    command_timeout_s: float = 120.0
+    output_limit_bytes: int = 64 * 1024
+    services: Mapping[str, Any] = field(factory=dict[str, Any])
+
+
+@frozen(kw_only=True)
+class ToolOutcome:
+    """How a call ended. `text` is what the model reads; it says what was wrong and what to do."""
+
+    text: str
+    status: Literal["ok", "error", "timed_out"] = "ok"
+    changes: tuple[FileChange, ...] = ()
+    locations: tuple[Location, ...] = ()
+    exit_code: int | None = None
+    truncated: bool = False
+    blob: BlobRef | None = None
+    events: tuple[Any, ...] = ()
+    """Event data (of `callboard_rpc.events`) to commit together with the result."""
+
+
+@frozen(kw_only=True)
+class Preview:
+    """What a person is shown before the call runs, and what policy judges.
+
+    `command` and `paths` are what patterns of rules match: the command line, and the resolved paths.
+    """
+
+    title: str
+    subject: Subject
+    locations: tuple[Location, ...] = ()
+    command: str | None = None
+    paths: tuple[str, ...] = ()
+    risk: Risk = "medium"
+
+
+class ToolFailure(Exception):
+    """The call cannot be done as asked; the text is the tool result that the model reads."""
+
+
+Run: TypeAlias = Callable[[ToolContext, Any], Awaitable[ToolOutcome]]
+Look: TypeAlias = Callable[[ToolContext, Any], Awaitable[Preview]]
+
+
+@frozen(kw_only=True)
+class Tool:
+    """A tool. `arguments` is a frozen attrs class; its JSON Schema is what the model sees.
+
+    `run` returns an outcome or raises `ToolFailure`; `preview` may raise `ToolFailure` too, and then
+    nobody is asked. Both are given an instance of `arguments`.
+    """
+
+    name: str
+    description: str
+    arguments: type[Any]
+    effect: Effect
+    kind: ToolKind
+    run: Run
+    preview: Look
+    schema: Json = field(factory=dict[str, Any])
+    """Made from `arguments` by the registry when empty."""
