@@ -13,7 +13,13 @@ from typing import Any, TypeVar, Union, get_args, get_origin
 
 import attrs
 from cattrs import Converter, transform_error
-from cattrs.errors import BaseValidationError
+from cattrs.errors import (
+    AttributeValidationNote,
+    BaseValidationError,
+    ClassValidationError,
+    IterableValidationError,
+    IterableValidationNote,
+)
 from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
 
 from .approvals import CommandSubject, FileChangeSubject, FormSubject, Subject, ToolCallSubject
@@ -208,7 +214,11 @@ def make_converter(*, detailed: bool = False, lenient: bool = False) -> Converte
 
     converter.register_structure_hook_factory(_is_model, structure_factory)
     converter.register_unstructure_hook_factory(attrs.has, unstructure_factory)
-    converter.register_structure_hook_factory(_is_union, lambda cls: _plain_union(cls, converter))
+
+    def union_factory(cls: Any) -> Callable[[Any, Any], Any]:
+        return _plain_union(cls, converter)
+
+    converter.register_structure_hook_factory(_is_union, union_factory)
     converter.register_structure_hook_factory(
         lambda cls: get_origin(cls) is tuple, sequence_factory
     )
@@ -228,23 +238,25 @@ def make_converter(*, detailed: bool = False, lenient: bool = False) -> Converte
     for union, members in TAGGED_UNIONS:
         hook = _tagged(members, converter)
         converter.register_structure_hook_func(lambda cls, union=union: cls == union, hook)
-    converter.register_structure_hook(Event, _event_structure(converter))
+    converter.register_structure_hook(Event, _event_structure(converter, detailed=detailed))
     converter.register_unstructure_hook(UnknownData, lambda unknown: unknown.data)
     return converter
 
 
-def _structure_items(items: list[Any], hook: Callable[[Any, Any], Any], member: Any) -> Any:
-    from cattrs.errors import IterableValidationError, IterableValidationNote
+def _noted(fault: Exception, note: Callable[..., str], place: str | int, kind: Any) -> Exception:
+    """`fault` with the note from which cattrs builds the path of its message."""
+    fault.add_note(note(f"at {place}", place, kind))
+    return fault
 
+
+def _structure_items(items: list[Any], hook: Callable[[Any, Any], Any], member: Any) -> Any:
     faults: list[Exception] = []
     out: list[Any] = []
     for index, item in enumerate(items):
         try:
             out.append(hook(item, member))
         except Exception as fault:
-            note = IterableValidationNote(f"at index {index}", index, member)
-            fault.__notes__ = [*getattr(fault, "__notes__", []), note]
-            faults.append(fault)
+            faults.append(_noted(fault, IterableValidationNote, index, member))
     if faults:
         raise IterableValidationError("in an array", faults, tuple)
     return tuple(out)
@@ -261,7 +273,9 @@ def _structure_dict(value: Any, cls: Any) -> Any:
     return typing.cast("dict[str, Any]", value)
 
 
-def _event_structure(converter: Converter) -> Callable[[Any, Any], Event]:
+def _event_structure(converter: Converter, *, detailed: bool) -> Callable[[Any, Any], Event]:
+    """An event's ``data`` is decided by its ``type``; of an unknown type it is kept as it came."""
+
     def as_it_came(value: Any, _: Any) -> Any:
         return value
 
@@ -271,18 +285,38 @@ def _event_structure(converter: Converter) -> Callable[[Any, Any], Event]:
     renames["data"] = override(struct_hook=as_it_came)
     envelope: Any = make_dict_structure_fn(Event, converter, **renames)
 
-    def structure(value: Any, _: Any) -> Event:
-        event: Event = envelope(value)
+    def structure(value: Any, cls: Any) -> Event:
+        event: Event = envelope(value, cls)
         data: Any = event.data
-        cls = EVENT_TYPES.get(event.type)
+        data_class = EVENT_TYPES.get(event.type)
         known = (
             UnknownData(type=event.type, data=data)
-            if cls is None
-            else converter.structure(data, cls)
+            if data_class is None
+            else converter.structure(data, data_class)
         )
         return attrs.evolve(event, data=known)
 
-    return structure
+    def structure_detailed(value: Any, cls: Any) -> Event:
+        if type(value) is not dict:
+            raise ValueError(f"must be an object, is {_describe(value)}")
+        fields = typing.cast("dict[str, Any]", value)
+        faults: list[Exception] = []
+        try:
+            envelope(fields, cls)
+        except ClassValidationError as group:
+            faults.extend(group.exceptions)
+        tag = fields.get("type")
+        data_class = EVENT_TYPES.get(tag) if isinstance(tag, str) else None
+        if data_class is not None and "data" in fields:
+            try:
+                converter.structure(fields["data"], data_class)
+            except Exception as fault:
+                faults.append(_noted(fault, AttributeValidationNote, "data", data_class))
+        if faults:
+            raise ClassValidationError("in an event", faults, Event)
+        return structure(fields, cls)
+
+    return structure_detailed if detailed else structure
 
 
 _fast = make_converter()
@@ -290,8 +324,8 @@ _lenient = make_converter(lenient=True)
 
 
 @functools.cache
-def _detailed() -> Converter:
-    return make_converter(detailed=True)
+def _detailed(*, lenient: bool) -> Converter:
+    return make_converter(detailed=True, lenient=lenient)
 
 
 def structure(value: Any, cls: type[T]) -> T:
@@ -299,7 +333,7 @@ def structure(value: Any, cls: type[T]) -> T:
     try:
         return _fast.structure(value, cls)
     except Exception as fault:
-        raise _explain(value, cls, fault) from None
+        raise _explain(value, cls, fault, lenient=False) from None
 
 
 def structure_lenient(value: Any, cls: type[T]) -> T:
@@ -307,7 +341,7 @@ def structure_lenient(value: Any, cls: type[T]) -> T:
     try:
         return _lenient.structure(value, cls)
     except Exception as fault:
-        raise _explain(value, cls, fault) from None
+        raise _explain(value, cls, fault, lenient=True) from None
 
 
 def unstructure(value: Any) -> Any:
@@ -315,9 +349,9 @@ def unstructure(value: Any) -> Any:
     return _fast.unstructure(value)
 
 
-def _explain(value: Any, cls: type[Any], fault: Exception) -> StructureError:
+def _explain(value: Any, cls: type[Any], fault: Exception, *, lenient: bool) -> StructureError:
     try:
-        _detailed().structure(value, cls)
+        _detailed(lenient=lenient).structure(value, cls)
     except BaseValidationError as group:
         errors = [
             _path_and_message(line) for line in transform_error(group, format_exception=_format)
