@@ -249,6 +249,10 @@ def _noted(fault: Exception, note: Callable[..., str], place: str | int, kind: A
     return fault
 
 
+def _group(kind: Callable[..., Exception], faults: list[Exception], cls: type[Any]) -> Exception:
+    return kind(f"{len(faults)} faults", faults, cls)
+
+
 def _structure_items(items: list[Any], hook: Callable[[Any, Any], Any], member: Any) -> Any:
     faults: list[Exception] = []
     out: list[Any] = []
@@ -258,7 +262,7 @@ def _structure_items(items: list[Any], hook: Callable[[Any, Any], Any], member: 
         except Exception as fault:
             faults.append(_noted(fault, IterableValidationNote, index, member))
     if faults:
-        raise IterableValidationError("in an array", faults, tuple)
+        raise _group(IterableValidationError, faults, tuple)
     return tuple(out)
 
 
@@ -313,7 +317,7 @@ def _event_structure(converter: Converter, *, detailed: bool) -> Callable[[Any, 
             except Exception as fault:
                 faults.append(_noted(fault, AttributeValidationNote, "data", data_class))
         if faults:
-            raise ClassValidationError("in an event", faults, Event)
+            raise _group(ClassValidationError, faults, Event)
         return structure(fields, cls)
 
     return structure_detailed if detailed else structure
