@@ -1,0 +1,441 @@
+"""The one door to providers: HTTP, server-sent events, time limits, and errors that say what to do.
+
+Invariant: no other module imports httpx, and this one does so at the first request only, since the
+import costs more than the rest of a cold start. No secret that was sent leaves in an error.
+"""
+
+import ipaddress
+import ssl
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import anyio
+import orjson
+from attrs import evolve, frozen
+
+from callboard.models import failures
+from callboard.models.base import ModelError
+from callboard.models.sse import SseEvent, SseParser, SseTooLarge
+from callboard_rpc.common import Failure, Json
+
+if TYPE_CHECKING:
+    import httpx
+
+_ERROR_BODY_BYTES = 64 * 1024
+_JSON_BODY_BYTES = 16 * 1024 * 1024
+_ERROR_BODY_S = 10.0
+_DRAIN_S = 0.1
+_KEEPALIVE_S = 30.0
+_BLANK = b" \t\r\n\xef\xbb\xbf"
+
+
+@frozen(kw_only=True)
+class Timeouts:
+    """Limits of one streamed request, in seconds; their names are the phases of execution 5.
+
+    `connect_s`: the connection. `first_byte_s` (bootstrap): the response's head, long because a
+    local server reads the whole prompt first. `idle_s` (transport-idle): between bytes.
+    `first_semantic_s`, `semantic_idle_s`: until the first, and between, events that say something;
+    a server that sends nothing but keep-alives runs into these.
+    """
+
+    connect_s: float = 15.0
+    first_byte_s: float = 300.0
+    idle_s: float = 180.0
+    first_semantic_s: float = 600.0
+    semantic_idle_s: float = 300.0
+
+
+def _every_event(_event: SseEvent) -> bool:
+    return True
+
+
+def _as_it_is(text: str) -> str:
+    return text
+
+
+class HttpClient:
+    """Streams and fetches from providers over one connection pool.
+
+    `redact` takes known secrets out of a text; what was sent in headers is always taken out.
+    All methods raise `ModelError` and nothing else, with `started` False: only an adapter knows
+    whether output began. Proxies of the environment are used, except towards this machine.
+    """
+
+    def __init__(
+        self,
+        *,
+        redact: Callable[[str], str] = _as_it_is,
+        monotonic: Callable[[], float] = time.monotonic,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._redact = redact
+        self._monotonic = monotonic
+        self._now = now
+        self._clients: dict[bool, httpx.AsyncClient] = {}
+
+    @asynccontextmanager
+    async def stream_sse(
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str],
+        body: Json,
+        provider: str,
+        timeouts: Timeouts,
+        semantic: Callable[[SseEvent], bool] = _every_event,
+    ) -> AsyncGenerator[AsyncIterator[SseEvent]]:
+        """POST `body` as JSON and yield the events of the answer.
+
+        `semantic` tells events that say something from a provider's pings (see `Timeouts`).
+        Leaving the context ends the request; a normal end keeps the connection for the next one.
+        """
+        head = {"accept": "text/event-stream", "content-type": "application/json"}
+        call = _Call(provider=provider, url=url, headers={**head, **headers}, timeouts=timeouts)
+        response = await self._open("POST", call, _encode(body))
+        try:
+            reader = _EventReader(self, call, response, semantic, self._monotonic)
+            yield reader
+            await reader.drain()
+        finally:
+            await response.aclose()
+
+    async def get_json(
+        self, url: str, *, headers: Mapping[str, str], provider: str, timeout_s: float
+    ) -> Any:
+        """GET `url` and parse the answer; the whole takes at most `timeout_s`."""
+        limits = Timeouts(connect_s=timeout_s, first_byte_s=timeout_s, idle_s=timeout_s)
+        head = {"accept": "application/json", **headers}
+        call = _Call(provider=provider, url=url, headers=head, timeouts=limits)
+        with self.translated(call, "bootstrap", timeout_s), anyio.fail_after(timeout_s):
+            response = await self._open("GET", call, None)
+            try:
+                body = await _read(response, _JSON_BODY_BYTES)
+            finally:
+                await response.aclose()
+        try:
+            return orjson.loads(body)
+        except orjson.JSONDecodeError:
+            raise call.error("answered with something that is not JSON") from None
+
+    async def aclose(self) -> None:
+        """Close all connections. A request afterwards opens new ones."""
+        clients = list(self._clients.values())
+        self._clients.clear()
+        for client in clients:
+            await client.aclose()
+
+    def clean(self, text: str, headers: Mapping[str, str]) -> str:
+        """Provider text made fit for an error: bounded, on one line, without secrets."""
+        return failures.clean(text, self._redact, headers)
+
+    def stream_failure(self, provider: str, payload: object, headers: Mapping[str, str]) -> Failure:
+        """The failure that an error object inside a stream (`payload`, parsed JSON) tells of."""
+        complaint = failures.read_complaint(payload) or failures.Complaint(message="")
+        complaint = evolve(complaint, message=self.clean(complaint.message, headers))
+        return failures.stream_failure(provider, complaint)
+
+    async def _open(self, method: str, call: "_Call", content: bytes | None) -> "httpx.Response":
+        """Send and wait for the head of the response; anything but success is a `ModelError`."""
+        for name, value in call.headers.items():
+            if not value.isascii() or not value.isprintable():
+                raise call.error(
+                    f"needs a header {name} without line breaks or special characters; set it anew",
+                    kind="authRequired" if failures.is_secret_header(name) else "modelUnavailable",
+                )
+        client = self._client(call)
+        limit = call.timeouts.first_byte_s
+        with self.translated(call, "bootstrap", limit), anyio.fail_after(limit):
+            request = client.build_request(
+                method,
+                call.url,
+                content=content,
+                headers={"accept-encoding": "identity", "user-agent": "callboard", **call.headers},
+                timeout=_httpx_timeout(call.timeouts),
+            )
+            response = await client.send(request, stream=True)
+        if response.status_code < 300:
+            return response
+        try:
+            body = await self._error_body(response)
+        finally:
+            await response.aclose()
+        raise ModelError(self._refusal(call, response, body))
+
+    def _client(self, call: "_Call") -> "httpx.AsyncClient":
+        import httpx
+
+        loopback = is_loopback(call.url)
+        client = self._clients.get(loopback)
+        if client is None:
+            # No limit of connections: every running turn holds one for as long as its answer lasts.
+            limits = httpx.Limits(
+                max_connections=None, max_keepalive_connections=32, keepalive_expiry=_KEEPALIVE_S
+            )
+            try:
+                client = httpx.AsyncClient(
+                    limits=limits, trust_env=not loopback, follow_redirects=False
+                )
+            except (ImportError, ValueError, OSError, httpx.InvalidURL) as error:
+                raise call.error(
+                    "cannot be reached: the environment's proxy or certificate settings are of no use "
+                    f"({self.clean(str(error), {})}); check HTTPS_PROXY, ALL_PROXY and SSL_CERT_FILE",
+                    kind="modelUnavailable",
+                ) from None
+            self._clients[loopback] = client
+        return client
+
+    async def _error_body(self, response: "httpx.Response") -> bytes:
+        import httpx
+
+        try:
+            with anyio.fail_after(_ERROR_BODY_S):
+                return await _read(response, _ERROR_BODY_BYTES)
+        except (httpx.HTTPError, httpx.StreamError, TimeoutError):
+            return b""  # The status alone has to do.
+
+    def _refusal(self, call: "_Call", response: "httpx.Response", body: bytes) -> Failure:
+        complaint = None
+        with suppress(orjson.JSONDecodeError):
+            complaint = failures.read_complaint(orjson.loads(body))
+        if complaint is None:
+            text = failures.body_text(body) or response.reason_phrase
+            complaint = failures.Complaint(message=text)
+        complaint = evolve(complaint, message=self.clean(complaint.message, call.headers))
+        return failures.http_failure(
+            call.provider,
+            response.status_code,
+            complaint,
+            retry_after=failures.retry_after_ms(response.headers, self._now()),
+        )
+
+    @contextmanager
+    def translated(self, call: "_Call", phase: str, limit_s: float) -> Generator[None]:
+        """Turns what the transport raises into a `ModelError` that names the provider and the phase."""
+        import httpx
+
+        try:
+            yield
+        except (httpx.ConnectTimeout, httpx.PoolTimeout):
+            limit = call.timeouts.connect_s
+            raise call.error(
+                f"cannot be reached: no connection within {limit:g} s (bootstrap)", retryable=True
+            ) from None
+        except (TimeoutError, httpx.TimeoutException):
+            raise call.error(f"sent nothing for {limit_s:g} s ({phase})", retryable=True) from None
+        except httpx.ConnectError as error:
+            raise self._unreachable(call, error) from None
+        except (httpx.UnsupportedProtocol, httpx.InvalidURL):
+            raise call.error(
+                "has no usable base URL; it must start with http:// or https://",
+                kind="modelUnavailable",
+            ) from None
+        except SseTooLarge as error:
+            raise call.error(f"sent a stream that cannot be read: {error}") from None
+        except (httpx.HTTPError, httpx.StreamError) as error:
+            why = self.clean(str(error) or type(error).__name__, call.headers)
+            raise call.error(f"broke the connection ({phase}): {why}", retryable=True) from None
+
+    def _unreachable(self, call: "_Call", error: Exception) -> ModelError:
+        cause: BaseException | None = error
+        while cause is not None:
+            if isinstance(cause, ssl.SSLCertVerificationError):
+                return call.error(
+                    f"shows a certificate that is not trusted ({cause.verify_message}); "
+                    "set SSL_CERT_FILE if it is your own",
+                    kind="modelUnavailable",
+                )
+            cause = cause.__cause__ or cause.__context__
+        why = self.clean(str(error) or "no connection", call.headers)
+        hint = "; is the server running?" if is_loopback(call.url) else ""
+        return call.error(f"cannot be reached: {why}{hint}", retryable=True)
+
+
+@frozen(kw_only=True)
+class _Call:
+    """One request, as far as errors need to know it."""
+
+    provider: str
+    url: str
+    headers: Mapping[str, str]
+    timeouts: Timeouts
+
+    def error(self, said: str, *, kind: str = "modelError", retryable: bool = False) -> ModelError:
+        message = f"{self.provider} at {origin(self.url)} {said}"
+        return ModelError(
+            Failure(kind=kind, message=message, retryable=retryable, provider=self.provider)
+        )
+
+
+class _EventReader:
+    """The events of one response. Checks the limits of `Timeouts` as bytes come, or fail to."""
+
+    def __init__(
+        self,
+        http: HttpClient,
+        call: _Call,
+        response: "httpx.Response",
+        semantic: Callable[[SseEvent], bool],
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._http = http
+        self._call = call
+        self._semantic = semantic
+        self._monotonic = monotonic
+        encoded = response.headers.get("content-encoding", "identity").lower() != "identity"
+        # Undecoded bytes are what we asked for, and cheaper; a server may disregard that.
+        self._chunks = response.aiter_bytes() if encoded else response.aiter_raw()
+        self._parser = SseParser()
+        self._ready: deque[SseEvent] = deque()
+        self._head = b""
+        self._looks_right = False
+        self._ended = False
+        self._spoke = False
+        self._since = monotonic()
+
+    def __aiter__(self) -> "_EventReader":
+        return self
+
+    async def __anext__(self) -> SseEvent:
+        while not self._ready:
+            if self._ended:
+                raise StopAsyncIteration
+            await self._fill()
+        return self._ready.popleft()
+
+    async def drain(self) -> None:
+        """Read the end of a body whose last event was seen, so that its connection can serve again."""
+        import httpx
+
+        if self._ended:
+            return
+        try:
+            with anyio.move_on_after(_DRAIN_S):
+                async for _ in self._chunks:
+                    pass
+        except (httpx.HTTPError, httpx.StreamError):
+            return  # Everything that matters had come.
+
+    async def _fill(self) -> None:
+        limit = self._call.timeouts.idle_s
+        with self._http.translated(self._call, "transport-idle", limit):
+            with anyio.fail_after(limit):
+                chunk = await anext(self._chunks, None)
+            if chunk is None:
+                self._ended = True
+                self._reject_foreign_body()
+                events = self._parser.close()
+            else:
+                if not self._looks_right:
+                    chunk = self._sniff(chunk)
+                events = self._parser.feed(chunk)
+        self._watch(events)
+        self._ready.extend(events)
+
+    def _sniff(self, chunk: bytes) -> bytes:
+        """Holds the start of the body back until it is known to be a stream of events."""
+        self._head += chunk
+        start = self._head.lstrip(_BLANK)
+        if not start:
+            return b""
+        if start[:1] in (b"{", b"[", b"<"):
+            if len(self._head) > _ERROR_BODY_BYTES:
+                self._reject_foreign_body()
+            return b""
+        head, self._head, self._looks_right = self._head, b"", True
+        return head
+
+    def _reject_foreign_body(self) -> None:
+        start = self._head.lstrip(_BLANK)
+        if not start:
+            return
+        try:
+            payload = orjson.loads(start)
+        except orjson.JSONDecodeError:
+            payload = None
+        if failures.read_complaint(payload) is not None:
+            raise ModelError(
+                self._http.stream_failure(self._call.provider, payload, self._call.headers)
+            )
+        what = "a web page" if start.startswith(b"<") else "JSON"
+        raise self._call.error(
+            f"answered with {what} and not with a stream of events; check the base URL",
+            kind="modelUnavailable",
+        )
+
+    def _watch(self, events: list[SseEvent]) -> None:
+        now = self._monotonic()
+        if any(self._semantic(event) for event in events):
+            self._spoke = True
+            self._since = now
+            return
+        limits = self._call.timeouts
+        limit = limits.semantic_idle_s if self._spoke else limits.first_semantic_s
+        if now - self._since > limit and not self._ended:
+            phase = "semantic-idle" if self._spoke else "first-semantic"
+            raise self._call.error(
+                f"kept the connection open but said nothing for {limit:g} s ({phase})",
+                retryable=True,
+            )
+
+
+def is_loopback(url: str) -> bool:
+    """Whether `url` leads to this machine, where proxies have no business."""
+    try:
+        host = (urlsplit(url).hostname or "").rstrip(".").lower()
+    except ValueError:
+        return False
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return address.is_loopback or address.is_unspecified
+
+
+def origin(url: str) -> str:
+    """Scheme, host and port of `url`: what may be shown of it (paths and users may hold secrets)."""
+    try:
+        parts = urlsplit(url)
+        port = f":{parts.port}" if parts.port else ""
+        host = parts.hostname or ""
+    except ValueError:
+        return "an address that is not a URL"
+    if not parts.scheme or not host:
+        return "an address that is not a URL"
+    return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{port}"
+
+
+def _httpx_timeout(timeouts: Timeouts) -> "httpx.Timeout":
+    import httpx
+
+    # Reading has limits of its own here (see `_EventReader`), one for the head and one for the body.
+    return httpx.Timeout(
+        connect=timeouts.connect_s, read=None, write=timeouts.idle_s, pool=timeouts.connect_s
+    )
+
+
+async def _read(response: "httpx.Response", limit: int) -> bytes:
+    """At most `limit` bytes of the body, whole otherwise."""
+    body = bytearray()
+    async for chunk in response.aiter_bytes():
+        body += chunk
+        if len(body) >= limit:
+            break
+    return bytes(body[:limit])
+
+
+def _encode(body: Json) -> bytes:
+    try:
+        return orjson.dumps(body)
+    except TypeError:
+        # A lone surrogate, which no provider takes: it becomes a question mark.
+        import json
+
+        return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
