@@ -76,6 +76,7 @@ _SPECS = (
     ErrorSpec(-31604, "storeVersion", data=("found", "supported")),
     ErrorSpec(-31605, "storeFull", retryable=True),
     ErrorSpec(-31606, "storeUnsupported"),
+    ErrorSpec(-31607, "storeIo", retryable=True),
     ErrorSpec(-31701, "pathDenied", data=("path",)),
     ErrorSpec(-31702, "pathNotFound", data=("path",)),
     ErrorSpec(-31703, "blobNotFound"),

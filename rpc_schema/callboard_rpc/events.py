@@ -68,7 +68,6 @@ class Message:
     usage: Usage | None = None
     model: str | None = None
     stop_reason: str | None = None
-    blob: BlobRef | None = None
     meta: Json | None = None
 
 
@@ -270,6 +269,11 @@ class SessionClosed:
 
 
 @frozen(kw_only=True)
+class SessionDeleted:
+    """The last event of a session, and the only one that remains of it."""
+
+
+@frozen(kw_only=True)
 class ModeChanged:
     mode: Mode
 
@@ -314,6 +318,7 @@ EventData: TypeAlias = (
     | SessionArchived
     | SessionUnarchived
     | SessionClosed
+    | SessionDeleted
     | ModeChanged
     | ModelChanged
     | PlanUpdated
@@ -340,6 +345,7 @@ EVENT_TYPES: dict[str, type[Any]] = {
     "session_archived": SessionArchived,
     "session_unarchived": SessionUnarchived,
     "session_closed": SessionClosed,
+    "session_deleted": SessionDeleted,
     "mode_changed": ModeChanged,
     "model_changed": ModelChanged,
     "plan_updated": PlanUpdated,
@@ -360,7 +366,9 @@ class UnknownData:
 class Event:
     """One entry of the log.
 
-    `pos` grows over the whole store, `seq` without holes inside a session, from 1.
+    `pos` grows over the whole store, `seq` without holes inside a session, from 1. In the stored
+    data a text over 64 KiB is cut to its head and tail, and ``_blobs`` maps its JSON pointer to a
+    `BlobRef` of the whole.
     """
 
     pos: int

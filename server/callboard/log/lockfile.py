@@ -1,0 +1,67 @@
+"""The store's lock file: one writer at a time over all processes, in fair turns.
+
+SQLite's busy handler polls without a queue, so that one process committing flat out can starve
+the others for seconds (specs/limits.md 3.2). Here a writer first takes the *turnstile*, then the
+*lock*, then leaves the turnstile: whoever has just released must queue behind those who wait.
+The kernel drops both locks when a process dies.
+"""
+
+import os
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+if sys.platform == "win32":  # pragma: no cover - exercised on Windows only
+    import msvcrt
+    import time
+
+    def _acquire(fd: int) -> None:
+        while True:
+            try:
+                os.lseek(fd, 0, os.SEEK_SET)
+                msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
+                return
+            except OSError:
+                time.sleep(0.001)
+
+    def _release(fd: int) -> None:
+        os.lseek(fd, 0, os.SEEK_SET)
+        msvcrt.locking(fd, msvcrt.LK_UNLCK, 1)
+else:
+    import fcntl
+
+    def _acquire(fd: int) -> None:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+
+    def _release(fd: int) -> None:
+        fcntl.flock(fd, fcntl.LOCK_UN)
+
+
+class TurnLock:
+    """An exclusive lock between processes, and between threads that each own one `TurnLock`.
+
+    Not re-entrant. `close` gives the descriptors back; a closed lock cannot be held.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
+        self._turnstile = os.open(directory / "turnstile.lock", flags, 0o600)
+        self._lock = os.open(directory / "writer.lock", flags, 0o600)
+
+    @contextmanager
+    def held(self) -> Generator[None]:
+        """Blocks until it is our turn; for a thread that may block, never for the event loop."""
+        _acquire(self._turnstile)
+        try:
+            _acquire(self._lock)
+        finally:
+            _release(self._turnstile)
+        try:
+            yield
+        finally:
+            _release(self._lock)
+
+    def close(self) -> None:
+        os.close(self._turnstile)
+        os.close(self._lock)

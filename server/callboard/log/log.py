@@ -1,0 +1,415 @@
+"""The event log: one object that a process opens once, and everything goes through.
+
+Writes are transaction functions (see `transaction`); reads go over connections of their own and
+never wait for the writer. Every commit of this process is published to listeners on the loop; the
+commits of other processes are noticed by a short poll while somebody watches.
+"""
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import aiosqlite
+import orjson
+
+from callboard_rpc.common import Actor, BlobRef, Cursor
+from callboard_rpc.errors import CallboardError
+
+from . import search
+from .faults import store_error
+from .ids import IdSource
+from .record import SELECT, Record
+from .scope import Filter
+from .sqlite import sqlite3
+from .store import Store
+from .text import restore
+from .transaction import SQL, Projection, Transaction, Writing
+from .writer import Writer
+
+T = TypeVar("T")
+
+_RECENT = 8_192
+_POLL_S = 0.05
+_INDEX_DELAY_S = 0.3
+_SEARCH_LIMIT_S = 2.0
+_PAGE_BYTES = 1024 * 1024
+
+
+class Log:
+    """The log of one store, in one process. Use as an async context manager.
+
+    `redact` takes secrets out of every event; `projections` follow the log in the same transaction.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        ids: IdSource,
+        now: Callable[[], str],
+        redact: Callable[[str], str] = lambda text: text,
+        projections: Sequence[Projection] = (),
+    ) -> None:
+        applying: dict[str, list[Callable[[Transaction, Record], None]]] = {}
+        for projection in projections:
+            for kind, apply in projection.apply.items():
+                applying.setdefault(kind, []).append(apply)
+        self._store = store
+        self._writing = Writing(
+            path=store.path,
+            ids=ids,
+            now=now,
+            redact=redact,
+            projections=list(projections),
+            applying=applying,
+        )
+        self._head = store.head()
+        self._recent: deque[Record] = deque(maxlen=_RECENT)
+        self._listeners: list[Callable[[list[Record]], None]] = []
+        self._moved = asyncio.Event()
+        self._watchers = 0
+        self._tasks: list[asyncio.Task[None]] = []
+        self._index_wanted = asyncio.Event()
+
+    @property
+    def store_id(self) -> str:
+        return self._store.store_id
+
+    @property
+    def path(self) -> Path:
+        return self._store.path
+
+    @property
+    def ids(self) -> IdSource:
+        return self._writing.ids
+
+    @property
+    def now(self) -> Callable[[], str]:
+        return self._writing.now
+
+    @property
+    def head(self) -> int:
+        """The last `pos` that this process knows to be committed."""
+        return self._head
+
+    @property
+    def queue_length(self) -> int:
+        """Transactions that wait for the writer."""
+        return self._writer.waiting
+
+    async def __aenter__(self) -> "Log":
+        loop = asyncio.get_running_loop()
+        self._writer = Writer(self._store, self._writing, self._publish, loop)
+        self._reader = await self._open_reader()
+        self._searcher = await self._open_reader()
+        self._versions = self._store.reader()
+        self._tasks = [
+            loop.create_task(self._index(), name="callboard-indexer"),
+            loop.create_task(self._poll(), name="callboard-poll"),
+        ]
+        if self._head:
+            self._index_wanted.set()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._writer.close()
+        await self._reader.close()
+        await self._searcher.close()
+        self._versions.close()
+        self._store.close()
+
+    async def _open_reader(self) -> aiosqlite.Connection:
+        return await aiosqlite.Connection(self._store.reader, 64)  # pyright: ignore[reportArgumentType]
+
+    # --- writing ---
+
+    async def transact(self, function: Callable[[Transaction], T]) -> T:
+        """Runs `function` in one durable transaction and returns what it returns.
+
+        Raises what it raises, or a store error; either way nothing of it was written. Cancelling
+        the caller does not stop the transaction.
+        """
+        return await self._writer.submit(function)
+
+    async def append(
+        self,
+        session_id: str,
+        data: Any,
+        *,
+        actor: Actor,
+        turn_id: str | None = None,
+        fence: int = 0,
+    ) -> Record:
+        """Appends one event; see `Transaction.append`."""
+        return await self._writer.submit(
+            lambda tx: tx.append(session_id, data, actor=actor, turn_id=turn_id, fence=fence)
+        )
+
+    # --- reading ---
+
+    async def query(self, sql: str, *params: Any) -> list[tuple[Any, ...]]:
+        """Rows of a read-only statement."""
+        try:
+            rows: Any = await self._reader.execute_fetchall(sql, params)
+            return list(rows)
+        except (sqlite3.Error, OSError) as fault:
+            raise store_error(fault, self.path) or fault from fault
+
+    async def page(
+        self,
+        filter: Filter,
+        *,
+        after: int = 0,
+        before: int | None = None,
+        limit: int = 500,
+        max_bytes: int = _PAGE_BYTES,
+        backwards: bool = False,
+    ) -> list[Record]:
+        """Records with ``after < pos < before``, in order of `pos`: the first `limit`, or with
+        `backwards` the last. A page ends at `max_bytes` too, but holds at least one record."""
+        where, params = filter.where()
+        order = "seq" if filter.session_id is not None else "pos"
+        if filter.root_id is not None and self._head - after > 10 * limit:
+            order = "+pos"  # far from the end: walk the tree's sessions, not the whole log
+        upper = "" if before is None else "AND pos < ?"
+        rows = await self.query(
+            f"{SELECT} WHERE {where} AND pos > ? {upper} "
+            f"ORDER BY {order} {'DESC' if backwards else ''} LIMIT ?",
+            *params,
+            after,
+            *(() if before is None else (before,)),
+            limit,
+        )
+        records: list[Record] = []
+        size = 0
+        for row in rows:
+            record = Record.of(row)
+            size += record.size
+            if records and size > max_bytes:
+                break
+            records.append(record)
+        return records[::-1] if backwards else records
+
+    async def session(self, session_id: str, *, after_seq: int = 0) -> list[Record]:
+        """All records of a session above `after_seq`, in order."""
+        rows = await self.query(
+            f"{SELECT} WHERE session_id = ? AND seq > ? ORDER BY seq", session_id, after_seq
+        )
+        return [Record.of(row) for row in rows]
+
+    async def whole(self, record: Record) -> dict[str, Any]:
+        """The data of a record as parsed JSON, with the values that lie in blobs put back."""
+        value: dict[str, Any] = orjson.loads(record.data)
+        parts: dict[str, Any] = value.pop("_blobs", {})
+        if not parts:
+            return value
+        texts: dict[str, str] = {}
+        for pointer, reference in parts.items():
+            data, _, _ = await self.read_blob(reference["blobId"])
+            texts[pointer] = data.decode("utf-8", "replace")
+        return restore(value, texts)
+
+    async def read_blob(
+        self, blob_id: str, *, offset: int = 0, length: int | None = None
+    ) -> tuple[bytes, int, str]:
+        """A piece of a blob, its whole size in bytes, and its media type. Raises blobNotFound."""
+        wanted = (1 << 31) if length is None else length
+        rows = await self.query(SQL["read_blob"], offset, wanted, blob_id)
+        if not rows:
+            raise CallboardError("blobNotFound", f"there is no blob {blob_id}")
+        data, size, mime_type = rows[0]
+        return bytes(data), size, mime_type
+
+    async def put_blob(self, session_id: str, data: bytes, mime_type: str) -> BlobRef:
+        """Keeps a value for a session; secrets in text are taken out first."""
+        if mime_type.startswith("text/"):
+            data = self._writing.redact(data.decode("utf-8", "replace")).encode()
+        return await self._writer.submit(lambda tx: tx.put_blob(session_id, data, mime_type))
+
+    # --- drafts ---
+
+    async def append_draft(
+        self,
+        *,
+        session_id: str,
+        turn_id: str,
+        message_id: str,
+        answer: str,
+        thought: str,
+        next_index: str,
+    ) -> None:
+        """Adds text to the turn's draft. `next_index` says where the deltas go on (JSON)."""
+        redact, now = self._writing.redact, self._writing.now
+        await self._writer.submit(
+            lambda tx: tx.execute(
+                SQL["append_draft"],
+                turn_id,
+                session_id,
+                message_id,
+                redact(answer),
+                redact(thought),
+                next_index,
+                now(),
+            )
+        )
+
+    async def draft(self, turn_id: str) -> tuple[str, str, str, str] | None:
+        """The turn's draft: message id, answer, thought, next indices."""
+        rows = await self.query(SQL["read_draft"], turn_id)
+        return tuple(rows[0]) if rows else None  # pyright: ignore[reportReturnType]
+
+    # --- search ---
+
+    async def search(
+        self, query: str, *, session_id: str | None = None, before: int | None = None, limit: int
+    ) -> list[search.Hit]:
+        """The newest `limit` matches, newest first. Bounded in time: raises overloaded."""
+        upper = 1 << 62 if before is None else before
+
+        def find() -> list[search.Hit]:
+            return search.find(
+                self._searcher._conn,  # pyright: ignore[reportPrivateUsage]
+                query,
+                session_id=session_id,
+                before=upper,
+                limit=limit,
+            )
+
+        work = asyncio.ensure_future(self._searcher._execute(find))  # pyright: ignore
+        try:
+            return await asyncio.wait_for(asyncio.shield(work), _SEARCH_LIMIT_S)
+        except TimeoutError:
+            await self._searcher.interrupt()
+            with contextlib.suppress(sqlite3.Error):
+                await work
+            raise CallboardError(
+                "overloaded",
+                f"the search for {query[:80]!r} took too long; use more, or longer, words",
+            ) from None
+        except asyncio.CancelledError:
+            await self._searcher.interrupt()
+            raise
+
+    async def index_all(self) -> int:
+        """Brings the search index up to the head; returns the last `pos` that it holds."""
+        while await self._writer.submit(search.index_batch):
+            pass
+        return (await self.query(SQL["indexed_through"]))[0][0]
+
+    async def _index(self) -> None:
+        while True:
+            await self._index_wanted.wait()
+            await asyncio.sleep(_INDEX_DELAY_S)  # gathers a batch; nobody waits for the index
+            self._index_wanted.clear()
+            with contextlib.suppress(CallboardError):
+                while await self._writer.submit(search.index_batch):
+                    pass
+
+    # --- following ---
+
+    def listen(self, listener: Callable[[list[Record]], None]) -> Callable[[], None]:
+        """Calls `listener` on the loop with the records of each commit of this process, in order.
+        Returns what stops it."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def _publish(self, records: list[Record]) -> None:
+        self._recent.extend(records)
+        self._head = max(self._head, records[-1].pos)
+        self._moved.set()
+        self._moved = asyncio.Event()
+        self._index_wanted.set()
+        for listener in list(self._listeners):
+            listener(records)
+
+    async def moved(self, pos: int) -> int:
+        """Waits until the head is beyond `pos`, by whatever process, and returns the head."""
+        self._watchers += 1
+        try:
+            while self._head <= pos:
+                await self._moved.wait()
+            return self._head
+        finally:
+            self._watchers -= 1
+
+    def recent(self, after: int) -> list[Record] | None:
+        """The records above `after` when this process committed them all just now, else None."""
+        if not self._recent or self._recent[-1].pos != self._head:
+            return None
+        count = self._head - after
+        if count > len(self._recent):
+            return None
+        tail = [self._recent[index] for index in range(-count, 0)]
+        return tail if not tail or tail[0].pos == after + 1 else None
+
+    async def _poll(self) -> None:
+        """Notices the commits of other processes while somebody watches."""
+        seen: int | None = None
+        while True:
+            await asyncio.sleep(_POLL_S)
+            if not self._watchers:
+                continue
+            with contextlib.suppress(sqlite3.Error):
+                version: int = self._versions.execute("PRAGMA data_version").fetchone()[0]
+                if version == seen:
+                    continue
+                seen = version
+                head: int = self._versions.execute("SELECT max(pos) FROM events").fetchone()[0] or 0
+                if head > self._head:
+                    self._head = head
+                    self._moved.set()
+                    self._moved = asyncio.Event()
+                    self._index_wanted.set()
+
+    # --- cursors ---
+
+    def cursor(self, pos: int | None = None) -> Cursor:
+        """The cursor of a position, the head's by default."""
+        return Cursor(f"{self.store_id}.{self._head if pos is None else pos}")
+
+    def position(self, cursor: str) -> int:
+        """The position of a cursor. Raises invalidCursor for another store's, or one that this
+        store has not reached."""
+        store_id, _, text = cursor.rpartition(".")
+        if store_id != self.store_id or not text.isascii() or not text.isdigit():
+            raise CallboardError(
+                "invalidCursor",
+                f"{cursor[:80]!r} is not a cursor of the store {self.store_id}; subscribe from 'start'",
+            )
+        pos = int(text)
+        if pos > self._head:
+            raise CallboardError(
+                "invalidCursor",
+                f"{cursor[:80]!r} is beyond the end of this store (it was restored from an older "
+                "copy?); subscribe from 'start'",
+            )
+        return pos
+
+    # --- care ---
+
+    async def rebuild(self) -> None:
+        """Empties every projection and makes it anew from the log, in one transaction."""
+
+        def all_anew(transaction: Transaction) -> None:
+            for projection in self._writing.projections:
+                for table in projection.tables:
+                    transaction.execute(f"DELETE FROM {table}")
+            cursor = transaction.connection.execute(
+                f"SELECT {', '.join('e.' + c for c in _COLUMNS)}, coalesce(h.root_id, e.session_id) "
+                "FROM events e LEFT JOIN heads h ON h.session_id = e.session_id ORDER BY e.pos"
+            )
+            for row in cursor:
+                transaction.project(Record.of(row))
+
+        await self._writer.submit(all_anew)
+
+
+_COLUMNS = (
+    "pos", "session_id", "seq", "event_id", "type", "at", "actor", "turn_id", "fence", "data",
+)  # fmt: skip

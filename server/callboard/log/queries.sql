@@ -1,0 +1,90 @@
+-- name: next_seq
+UPDATE heads SET seq = seq + 1 WHERE session_id = ? RETURNING seq, root_id;
+
+-- name: insert_event
+INSERT INTO events (session_id, seq, event_id, type, at, actor, turn_id, fence, data)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: insert_head
+INSERT INTO heads (session_id, seq, birth, root_id) VALUES (?, 0, ?, ?);
+
+-- name: put_blob
+INSERT INTO blobs (blob_id, mime_type, size, data) VALUES (?, ?, ?, ?)
+ON CONFLICT (blob_id) DO NOTHING;
+
+-- name: refer_to_blob
+INSERT INTO blob_refs (blob_id, session_id) VALUES (?, ?) ON CONFLICT DO NOTHING;
+
+-- name: read_blob
+SELECT substr(data, ? + 1, ?), size, mime_type FROM blobs WHERE blob_id = ?;
+
+-- name: delete_blob_refs
+DELETE FROM blob_refs WHERE session_id = ?;
+
+-- name: delete_unreferenced_blobs
+DELETE FROM blobs WHERE blob_id NOT IN (SELECT blob_id FROM blob_refs);
+
+-- name: delete_search_rows
+DELETE FROM search WHERE rowid IN (SELECT pos FROM events WHERE session_id = ?);
+
+-- name: delete_events
+DELETE FROM events WHERE session_id = ?;
+
+-- name: delete_head
+DELETE FROM heads WHERE session_id = ? RETURNING seq, root_id;
+
+-- name: delete_drafts
+DELETE FROM drafts WHERE session_id = ?;
+
+-- name: insert_deletion
+INSERT INTO deletions (session_id, at, head_pos)
+VALUES (?, ?, (SELECT coalesce(max(pos), 0) FROM events));
+
+-- name: append_draft
+INSERT INTO drafts (turn_id, session_id, message_id, answer, thought, next_index, updated_at)
+VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (turn_id) DO UPDATE SET
+  answer = CASE WHEN message_id = excluded.message_id THEN answer || excluded.answer ELSE excluded.answer END,
+  thought = CASE WHEN message_id = excluded.message_id THEN thought || excluded.thought ELSE excluded.thought END,
+  message_id = excluded.message_id,
+  next_index = excluded.next_index,
+  updated_at = excluded.updated_at;
+
+-- name: delete_draft
+DELETE FROM drafts WHERE turn_id = ?;
+
+-- name: read_draft
+SELECT message_id, answer, thought, next_index FROM drafts WHERE turn_id = ?;
+
+-- name: prune_idempotency
+DELETE FROM idempotency WHERE at < ?;
+
+-- name: read_answer
+SELECT digest, answer FROM idempotency WHERE method = ? AND scope = ? AND key = ?;
+
+-- name: keep_answer
+INSERT INTO idempotency (method, scope, key, digest, answer, at) VALUES (?, ?, ?, ?, ?, ?);
+
+-- name: to_index
+SELECT pos, type, data FROM events WHERE pos > ? ORDER BY pos LIMIT ?;
+
+-- name: insert_search_row
+INSERT INTO search (rowid, text) VALUES (?, ?);
+
+-- name: indexed_through
+SELECT through FROM search_progress WHERE id = 1;
+
+-- name: set_indexed_through
+UPDATE search_progress SET through = ? WHERE id = 1;
+
+-- name: search
+SELECT e.pos, snippet(search, 0, '', '', '…', 24)
+FROM search JOIN events e ON e.pos = search.rowid
+WHERE search.text MATCH ? AND search.rowid < ?
+ORDER BY search.rowid DESC LIMIT ?;
+
+-- name: search_session
+SELECT e.pos, snippet(search, 0, '', '', '…', 24)
+FROM search JOIN events e ON e.pos = search.rowid
+WHERE search.text MATCH ? AND search.rowid < ? AND e.session_id = ?
+ORDER BY search.rowid DESC LIMIT ?;

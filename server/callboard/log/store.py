@@ -1,0 +1,205 @@
+"""Opening a store: where it lies, whether it may be used, and bringing its schema up to date.
+
+Nothing here needs an event loop, so that the answer to ``initialize`` can be given at once.
+"""
+
+import os
+import shutil
+import struct
+from collections.abc import Callable, Iterator
+from importlib.resources import files
+from pathlib import Path
+
+from attrs import frozen
+
+from callboard_rpc.errors import CallboardError
+
+from . import filesystem
+from .faults import store_error
+from .ids import IdSource
+from .lockfile import TurnLock
+from .sqlite import sqlite3
+
+_MAGIC = b"SQLite format 3\x00"
+BUSY_MS = 5_000
+
+
+@frozen(kw_only=True)
+class Store:
+    """An opened store. `connection` is the writer's; only the writer's thread may use it."""
+
+    path: Path
+    store_id: str
+    connection: "sqlite3.Connection"
+    lock: TurnLock
+
+    def head(self) -> int:
+        """The last `pos` that was committed, 0 for an empty log."""
+        row = self.connection.execute("SELECT max(pos) FROM events").fetchone()
+        return row[0] or 0
+
+    def reader(self) -> "sqlite3.Connection":
+        """A connection that can only read, and never checkpoints."""
+        connection = _connect(self.path)
+        connection.execute("PRAGMA query_only = ON")
+        return connection
+
+    def close(self) -> None:
+        self.connection.close()
+        self.lock.close()
+
+
+def open_store(path: Path, *, ids: IdSource, now: Callable[[], str]) -> Store:
+    """Opens, or creates, the store at `path`.
+
+    Raises `CallboardError`: storeUnsupported (network file system), storeVersion (made by a newer
+    Callboard), storeCorrupt (a copy is put aside, the file is left as it is), storeReadOnly,
+    storeFull, storeIo. The data is untouched in each case.
+    """
+    try:
+        return _open(path.expanduser().absolute(), ids, now)
+    except (OSError, sqlite3.Error) as fault:
+        named = store_error(fault, path)
+        if named is None:
+            raise
+        if named.kind == "storeCorrupt":
+            named = _set_aside(path, str(fault), now)
+        raise named from fault
+
+
+def _open(path: Path, ids: IdSource, now: Callable[[], str]) -> Store:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    kind = filesystem.type_of(path.parent)
+    if filesystem.is_network(kind):
+        raise CallboardError(
+            "storeUnsupported",
+            f"the store {path} would lie on a network file system ({kind}), where SQLite cannot keep "
+            "it safe; choose a local folder with --store or CALLBOARD_STORE",
+        )
+    _check_file(path, now)
+    # made here and not by SQLite, so that the file and its WAL are private from the first byte
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    lock = TurnLock(_lock_folder(path))
+    try:
+        connection = _connect(path)
+        with lock.held():
+            connection.execute("PRAGMA journal_mode = WAL")
+            _migrate(connection, path)
+            store_id = _store_id(connection, ids)
+    except BaseException:
+        lock.close()
+        raise
+    return Store(path=path, store_id=store_id, connection=connection, lock=lock)
+
+
+def _lock_folder(path: Path) -> Path:
+    folder = path.with_name(path.name + ".locks")
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
+
+
+def _connect(path: Path) -> "sqlite3.Connection":
+    connection = sqlite3.connect(
+        path, isolation_level=None, check_same_thread=False, cached_statements=256
+    )
+    for pragma in (
+        f"busy_timeout = {BUSY_MS}",
+        "synchronous = FULL",
+        "foreign_keys = ON",
+        "wal_autocheckpoint = 0",
+        "temp_store = MEMORY",
+        "cache_size = -8000",
+        "trusted_schema = OFF",
+    ):
+        connection.execute(f"PRAGMA {pragma}")
+    return connection
+
+
+def _check_file(path: Path, now: Callable[[], str]) -> None:
+    """Sees damage that SQLite would only meet later: a foreign header, a file that was cut off."""
+    if not path.exists() or path.stat().st_size == 0:
+        return
+    if not os.access(path, os.W_OK):
+        raise CallboardError(
+            "storeReadOnly",
+            f"the store {path} cannot be written; check the permissions of the file and its folder",
+        )
+    with path.open("rb") as file:
+        header = file.read(100)
+    if len(header) < 100 or not header.startswith(_MAGIC):
+        raise _set_aside(path, "it does not begin like an SQLite database", now)
+    page_size = struct.unpack(">H", header[16:18])[0]
+    pages = struct.unpack(">I", header[28:32])[0]
+    size = (65536 if page_size == 1 else page_size) * pages
+    if path.stat().st_size < size and not path.with_name(path.name + "-wal").exists():
+        raise _set_aside(path, f"it should have {size} bytes and has {path.stat().st_size}", now)
+
+
+def _set_aside(path: Path, what: str, now: Callable[[], str]) -> CallboardError:
+    stamp = "".join(c for c in now() if c.isdigit())[:14]
+    copy = path.with_name(f"{path.name}.corrupt-{stamp}")
+    try:
+        if not copy.exists():
+            shutil.copy2(path, copy)
+            copy.chmod(0o600)
+        kept = f"; a copy is at {copy}"
+    except OSError:
+        kept = "; there was no room for a copy"
+    return CallboardError(
+        "storeCorrupt",
+        f"the store {path} is damaged: {what}{kept}. Restore a backup, or move the file away to "
+        "start with an empty store",
+        data={"copy": str(copy)},
+    )
+
+
+def migrations() -> list[str]:
+    """The schema's steps, oldest first; the store's ``user_version`` counts how many it has."""
+    folder = files("callboard.log") / "migrations"
+    names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
+    return [(folder / name).read_text("utf-8") for name in names]
+
+
+def _migrate(connection: "sqlite3.Connection", path: Path) -> None:
+    found: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    steps = migrations()
+    if found > len(steps):
+        raise CallboardError(
+            "storeVersion",
+            f"the store {path} was made by a newer Callboard (schema {found}, this one knows "
+            f"{len(steps)}); upgrade Callboard, or use another store with --store",
+            data={"found": found, "supported": len(steps)},
+        )
+    if found == len(steps):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for step in steps[found:]:
+            for statement in _statements(step):
+                connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {len(steps)}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _statements(script: str) -> Iterator[str]:
+    pending = ""
+    for line in script.splitlines(keepends=True):
+        pending += line
+        if sqlite3.complete_statement(pending):
+            yield pending
+            pending = ""
+    if pending.strip():
+        yield pending
+
+
+def _store_id(connection: "sqlite3.Connection", ids: IdSource) -> str:
+    row = connection.execute("SELECT value FROM meta WHERE key = 'store_id'").fetchone()
+    if row is not None:
+        return row[0]
+    store_id = ids.new("store")
+    connection.execute("INSERT INTO meta VALUES ('store_id', ?)", (store_id,))
+    return store_id

@@ -1,0 +1,67 @@
+"""Text that may be stored and sent: valid UTF-8, and not too large for an event."""
+
+from typing import Any, Final, cast
+
+LARGE: Final = 64 * 1024
+"""Bytes of text from which a value is moved to a blob (DESIGN 3)."""
+
+_KEPT = 8 * 1024
+
+
+def well_formed(text: str) -> str:
+    """`text` with lone surrogates and NULs replaced by U+FFFD (interrupts-and-peers 72)."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text.replace("\x00", "\ufffd") if "\x00" in text else text
+
+
+def head_and_tail(text: str, kept: int = _KEPT) -> str:
+    """The first and the last `kept` characters, with a note of what lies between."""
+    if len(text) <= 2 * kept:
+        return text
+    return f"{text[:kept]}\n[… {len(text) - 2 * kept} characters …]\n{text[-kept:]}"
+
+
+def spill(value: Any) -> tuple[Any, dict[str, str]]:
+    """`value` with each large text cut to head and tail, and the whole texts by JSON pointer."""
+    parts: dict[str, str] = {}
+
+    def walk(node: Any, pointer: str) -> Any:
+        match node:
+            case str() if len(node) > LARGE // 4 and len(node.encode()) > LARGE:
+                parts[pointer] = node
+                return head_and_tail(node)
+            case dict():
+                fields = cast("dict[str, Any]", node)
+                return {
+                    key: walk(item, f"{pointer}/{_escape(key)}") for key, item in fields.items()
+                }
+            case list() | tuple():
+                items = cast("list[Any]", node)
+                return [walk(item, f"{pointer}/{index}") for index, item in enumerate(items)]
+            case _:
+                return node
+
+    return walk(value, ""), parts
+
+
+def restore(value: Any, parts: dict[str, str]) -> Any:
+    """The inverse of `spill`."""
+    for pointer, text in parts.items():
+        node: Any = value
+        *path, last = (
+            part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]
+        )
+        for part in path:
+            node = cast("Any", node[int(part)] if isinstance(node, list) else node[part])
+        if isinstance(node, list):
+            node[int(last)] = text
+        else:
+            node[last] = text
+    return value
+
+
+def _escape(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1")

@@ -1,0 +1,211 @@
+"""What a decision may do: read, append, project, all in one transaction.
+
+A transaction function runs in the writer's thread under ``BEGIN IMMEDIATE``. It must be short, must
+not wait for anything, and sees its own writes. What it raises undoes all that it did, and nothing
+of what others did in the same commit.
+"""
+
+import functools
+import hashlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+from attrs import frozen
+
+from callboard_rpc.common import Actor, BlobId, BlobRef
+from callboard_rpc.convert import unstructure
+from callboard_rpc.errors import CallboardError
+from callboard_rpc.events import EVENT_NAMES, SessionDeleted, UnknownData
+
+from . import sqlfile
+from .ids import IdSource
+from .record import Record
+from .sqlite import sqlite3
+from .text import LARGE, spill
+
+SQL = sqlfile.load("callboard.log")
+
+Apply = Callable[["Transaction", Record], None]
+
+
+@frozen(kw_only=True)
+class Projection:
+    """Tables that follow the log, updated in the transaction of each event.
+
+    `apply` maps an event type to what it does; `tables` are emptied before a rebuild; `forget`
+    removes a deleted session. Nothing may live only in a projection.
+    """
+
+    name: str
+    tables: tuple[str, ...]
+    apply: Mapping[str, Apply]
+    forget: Callable[["Transaction", str], None]
+
+
+@frozen(kw_only=True)
+class Writing:
+    """What every transaction of a log needs."""
+
+    path: Path
+    ids: IdSource
+    now: Callable[[], str]
+    redact: Callable[[str], str]
+    projections: list[Projection]
+    applying: dict[str, list[Apply]]
+
+
+@functools.lru_cache(maxsize=1024)
+def _actor_text(actor: Actor) -> str:
+    return orjson.dumps(unstructure(actor)).decode()
+
+
+class Transaction:
+    """One decision's view of the store. `appended` are its events, in order."""
+
+    def __init__(self, connection: "sqlite3.Connection", writing: Writing) -> None:
+        self.connection = connection
+        self.writing = writing
+        self.appended: list[Record] = []
+
+    # --- reading ---
+
+    def one(self, sql: str, *params: Any) -> tuple[Any, ...] | None:
+        return self.connection.execute(sql, params).fetchone()
+
+    def all(self, sql: str, *params: Any) -> list[tuple[Any, ...]]:
+        return self.connection.execute(sql, params).fetchall()
+
+    def value(self, sql: str, *params: Any) -> Any:
+        """The first column of the first row, or None."""
+        row = self.connection.execute(sql, params).fetchone()
+        return None if row is None else row[0]
+
+    # --- writing ---
+
+    def execute(self, sql: str, *params: Any) -> int:
+        """Runs a statement and tells how many rows it changed."""
+        return self.connection.execute(sql, params).rowcount
+
+    def now(self) -> str:
+        return self.writing.now()
+
+    def new_id(self, prefix: str) -> str:
+        return self.writing.ids.new(prefix)
+
+    def begin_session(self, session_id: str, root_id: str) -> None:
+        """Gives a session its place in the log; its first event follows in the same transaction."""
+        self.execute(SQL["insert_head"], session_id, self.new_id("birth"), root_id)
+
+    def append(
+        self,
+        session_id: str,
+        data: Any,
+        *,
+        actor: Actor,
+        turn_id: str | None = None,
+        fence: int = 0,
+    ) -> Record:
+        """Appends an event (its data as a class of `callboard_rpc.events`) and projects it.
+
+        Raises sessionNotFound. Secrets are taken out here, and values over 64 KiB moved to blobs.
+        """
+        kind = data.type if isinstance(data, UnknownData) else EVENT_NAMES[type(data)]
+        row = self.one(SQL["next_seq"], session_id)
+        if row is None:
+            raise CallboardError("sessionNotFound", f"there is no session {session_id}")
+        text = self._encode(session_id, unstructure(data))
+        record = Record(
+            pos=0,
+            session_id=session_id,
+            seq=row[0],
+            event_id=self.new_id("evt"),
+            type=kind,
+            at=self.now(),
+            actor=self.writing.redact(_actor_text(actor)),
+            turn_id=turn_id,
+            fence=fence,
+            data=text,
+            root_id=row[1],
+        )
+        self._insert(record)
+        return record
+
+    def _insert(self, record: Record) -> None:
+        cursor = self.connection.execute(
+            SQL["insert_event"],
+            (
+                record.session_id,
+                record.seq,
+                record.event_id,
+                record.type,
+                record.at,
+                record.actor,
+                record.turn_id,
+                record.fence,
+                record.data,
+            ),
+        )
+        record.pos = cursor.lastrowid or 0
+        self.project(record)
+        self.appended.append(record)
+
+    def project(self, record: Record) -> None:
+        """Brings the projections up to date with one event."""
+        for apply in self.writing.applying.get(record.type, ()):
+            apply(self, record)
+
+    def _encode(self, session_id: str, value: Any) -> str:
+        text = orjson.dumps(value).decode()
+        if len(text) > LARGE:
+            slim, parts = spill(value)
+            if parts:
+                # the secrets must be gone before the value gets its address
+                slim["_blobs"] = {
+                    pointer: unstructure(
+                        self.put_blob(session_id, self.writing.redact(part).encode())
+                    )
+                    for pointer, part in parts.items()
+                }
+                text = orjson.dumps(slim).decode()
+        return self.writing.redact(text)
+
+    def put_blob(
+        self, session_id: str, data: bytes, mime_type: str = "text/plain; charset=utf-8"
+    ) -> BlobRef:
+        """Keeps `data` under its content's address; it lives as long as a session refers to it."""
+        blob_id = BlobId(f"blob_{hashlib.sha256(data).hexdigest()}")
+        self.execute(SQL["put_blob"], blob_id, mime_type, len(data), data)
+        self.execute(SQL["refer_to_blob"], blob_id, session_id)
+        return BlobRef(blob_id=blob_id, bytes=len(data), mime_type=mime_type)
+
+    def delete_session(self, session_id: str, *, actor: Actor) -> bool:
+        """Deletes a session with all that belongs to it; a `session_deleted` event stays in its
+        place, so that nobody misses it. False when there is no such session."""
+        row = self.one("SELECT seq, root_id FROM heads WHERE session_id = ?", session_id)
+        if row is None:
+            return False
+        self.execute(SQL["delete_search_rows"], session_id)
+        for statement in ("delete_events", "delete_drafts", "delete_blob_refs", "delete_head"):
+            self.connection.execute(SQL[statement], (session_id,)).fetchall()
+        self.execute(SQL["delete_unreferenced_blobs"])
+        self.execute(SQL["insert_deletion"], session_id, self.now())
+        for projection in self.writing.projections:
+            projection.forget(self, session_id)
+        self._insert(
+            Record(
+                pos=0,
+                session_id=session_id,
+                seq=row[0] + 1,
+                event_id=self.new_id("evt"),
+                type="session_deleted",
+                at=self.now(),
+                actor=_actor_text(actor),
+                turn_id=None,
+                fence=0,
+                data=orjson.dumps(unstructure(SessionDeleted())).decode(),
+                root_id=row[1],
+            )
+        )
+        return True

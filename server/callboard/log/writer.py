@@ -1,0 +1,194 @@
+"""The writer: one thread, one connection, group commit.
+
+Callers hand over transaction functions; those that wait at the same time share one transaction and
+so one fsync, each behind its own savepoint, and each learns its own outcome. Jobs always finish: a
+caller that is cancelled meanwhile only does not hear of it (execution 6).
+"""
+
+import asyncio
+import contextlib
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from callboard_rpc.errors import CallboardError
+
+from .faults import store_error
+from .record import Record
+from .sqlite import sqlite3
+from .store import BUSY_MS, Store
+from .transaction import Transaction, Writing
+
+T = TypeVar("T")
+
+_BATCH = 512
+_CHECKPOINT_EVERY = 1_000
+"""Commits and events between two checkpoints, about 4 MiB of WAL."""
+_WAL_LIMIT_BYTES = 64 * 1024 * 1024
+
+
+class _Job:
+    __slots__ = ("error", "function", "future", "result")
+
+    def __init__(
+        self, function: Callable[[Transaction], Any], future: "asyncio.Future[Any]"
+    ) -> None:
+        self.function = function
+        self.future = future
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+
+class Writer:
+    """Runs transaction functions. `published` is called on the loop with what each commit appended,
+    after the callers of that commit have their results."""
+
+    def __init__(
+        self,
+        store: Store,
+        writing: Writing,
+        published: Callable[[list[Record]], None],
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._store = store
+        self._writing = writing
+        self._published = published
+        self._loop = loop
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._closed = False
+        self._uncheckpointed = 0
+        self._wal = store.path.with_name(store.path.name + "-wal")
+        self._thread = threading.Thread(target=self._run, name="callboard-writer", daemon=True)
+        self._thread.start()
+
+    def submit(self, function: Callable[[Transaction], T]) -> "asyncio.Future[T]":
+        """Queues a transaction. The future fails with what `function` raised, or a store's error."""
+        future: asyncio.Future[T] = self._loop.create_future()
+        if self._closed:
+            future.set_exception(CallboardError("shuttingDown", "the store is closed"))
+        else:
+            self._jobs.put(_Job(function, future))
+        return future
+
+    @property
+    def waiting(self) -> int:
+        """How many transactions have not begun."""
+        return self._jobs.qsize()
+
+    async def close(self) -> None:
+        """Finishes what was submitted, then ends the thread."""
+        if not self._closed:
+            self._closed = True
+            self._jobs.put(None)
+            await self._loop.run_in_executor(None, self._thread.join)
+
+    # --- in the writer's thread ---
+
+    def _run(self) -> None:
+        while True:
+            first = self._jobs.get()
+            if first is None:
+                return
+            batch = [first]
+            ending = False
+            while len(batch) < _BATCH:
+                try:
+                    job = self._jobs.get_nowait()
+                except queue.Empty:
+                    break
+                if job is None:
+                    ending = True
+                    break
+                batch.append(job)
+            records = self._commit(batch)
+            with contextlib.suppress(RuntimeError):  # the loop may be gone at exit
+                self._loop.call_soon_threadsafe(self._deliver, batch, records)
+            if ending:
+                return
+
+    def _commit(self, batch: list[_Job]) -> list[Record]:
+        connection = self._store.connection
+        records: list[Record] = []
+        try:
+            with self._store.lock.held():
+                connection.execute("BEGIN IMMEDIATE")
+                for job in batch:
+                    records += self._decide(job, alone=len(batch) == 1)
+                connection.execute("COMMIT")
+                self._uncheckpointed += 1 + len(records)
+                self._checkpoint()
+        except BaseException as fault:
+            self._undo()
+            for job in batch:
+                # what a job raised of itself is its own news, whatever became of the others
+                job.error = job.error or self._named(fault)
+            return []
+        return records
+
+    def _decide(self, job: _Job, *, alone: bool) -> list[Record]:
+        connection = self._store.connection
+        transaction = Transaction(connection, self._writing)
+        if alone:
+            try:
+                job.result = job.function(transaction)
+            except Exception as fault:
+                job.error = self._named(fault)
+                connection.execute("ROLLBACK")
+                connection.execute("BEGIN IMMEDIATE")
+                return []
+            return transaction.appended
+        connection.execute("SAVEPOINT decision")
+        try:
+            job.result = job.function(transaction)
+        except Exception as fault:
+            job.error = self._named(fault)
+            if not connection.in_transaction:
+                raise  # SQLite gave up the whole transaction (disk full, I/O): nobody committed
+            connection.execute("ROLLBACK TO decision")
+            connection.execute("RELEASE decision")
+            return []
+        connection.execute("RELEASE decision")
+        return transaction.appended
+
+    def _named(self, fault: BaseException) -> BaseException:
+        return store_error(fault, self._store.path) or fault
+
+    def _undo(self) -> None:
+        with contextlib.suppress(sqlite3.Error):
+            if self._store.connection.in_transaction:
+                self._store.connection.execute("ROLLBACK")
+
+    def _checkpoint(self) -> None:
+        """Keeps the WAL bounded: gently when nobody waits, for sure when it has grown too long.
+
+        A checkpointed WAL keeps its length and is overwritten from its start, so what counts is how
+        much was written since, not how long the file is.
+        """
+        if self._uncheckpointed < _CHECKPOINT_EVERY or (
+            self._uncheckpointed < 10 * _CHECKPOINT_EVERY and not self._jobs.empty()
+        ):
+            return
+        self._uncheckpointed = 0
+        connection = self._store.connection
+        with contextlib.suppress(sqlite3.Error, OSError):
+            if self._wal.stat().st_size <= _WAL_LIMIT_BYTES:
+                connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+                return
+            connection.execute("PRAGMA busy_timeout = 100")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        with contextlib.suppress(sqlite3.Error):
+            connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
+
+    # --- on the loop ---
+
+    def _deliver(self, batch: list[_Job], records: list[Record]) -> None:
+        for job in batch:
+            if job.future.done():
+                continue
+            if job.error is not None:
+                job.future.set_exception(job.error)
+            else:
+                job.future.set_result(job.result)
+        if records:
+            self._published(records)
