@@ -1,0 +1,57 @@
+# Every target sets itself up in .venv: Python 3.11 or newer with pip is all it needs.
+# PYTHON=... picks an interpreter, JOBS=... the number of test processes, ARGS=... goes to the tool.
+
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+SOURCES := server rpc_schema/callboard_rpc editors/headless
+JOBS ?= logical
+ARGS ?=
+PYTEST := $(BIN)/python -m pytest --ignore tests/bench
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bench schema lock soak clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+$(INSTALLED): requirements.lock pyproject.toml .ci/setup
+	@.ci/setup
+
+# Cold start matters, and PYTHONDONTWRITEBYTECODE would have every start compile anew.
+setup: $(INSTALLED) ## install everything into .venv, once
+	@$(BIN)/python -m compileall -q $(SOURCES)
+
+demo: setup ## an agent repairs a small project, in under half a minute
+	@$(BIN)/callboard demo $(ARGS)
+
+test: setup ## the tests, but for soak runs and real models
+	@.ci/left-out
+	@$(PYTEST) -n $(JOBS) --maxprocesses 8 -m "not soak and not real_model" $(ARGS)
+
+check: setup ## lint, format, types, import contracts, generated schema, house rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/python rpc_schema/generate.py --check
+	$(BIN)/python .ci/house_rules.py
+
+bench: setup ## measure against the budgets
+	@$(BIN)/python tests/bench/run.py $(ARGS)
+
+schema: setup ## write rpc_schema/generated from the contract
+	@$(BIN)/python rpc_schema/generate.py
+
+soak: setup ## the long randomised runs
+	@$(PYTEST) -m soak $(ARGS) || [ $$? -eq 5 ]
+
+# Names and hashes only: where packages come from is the affair of whoever installs them.
+lock: setup ## resolve requirements.lock anew
+	@"$$(command -v uv || echo $(BIN)/uv)" pip compile -q pyproject.toml --group dev --universal \
+		--python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
+		-o requirements.lock $(ARGS)
+
+clean: ## remove whatever the other targets made
+	rm -rf $(VENV) dist .demo .hypothesis .pytest_cache .ruff_cache .import_linter_cache
+	find server rpc_schema editors tests .ci -name __pycache__ -prune -exec rm -rf {} +
