@@ -15,11 +15,15 @@ commands. ``kernel``: changes only Callboard's own state (plan, agents, groups);
 
 
 class PathDenied(Exception):
-    """The path, once resolved, lies outside of the workspace and its additional directories."""
+    """The path may not be touched: once resolved it lies outside of the workspace, or it is no path.
 
-    def __init__(self, path: str) -> None:
-        super().__init__(f"{path} is outside of the workspace")
+    `reason` continues a sentence that begins with the path.
+    """
+
+    def __init__(self, path: str, reason: str = "is outside of the workspace") -> None:
+        super().__init__(f"{path} {reason}")
         self.path = path
+        self.reason = reason
 
 
 class Workspace(Protocol):

@@ -1,0 +1,115 @@
+"""Which paths a session may touch (DESIGN 5, 8): judged only after symlinks are resolved.
+
+What `resolve` returns holds no symlink. Files are opened by `beneath.py`, which follows none, so
+that a link that is put into the way afterwards makes the open fail rather than lead outside.
+"""
+
+import ntpath
+import os
+import posixpath
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from .base import PathDenied
+
+Flavour: TypeAlias = Literal["posix", "windows"]
+"""Whose rules for spelling paths apply."""
+
+NATIVE: Flavour = "windows" if os.name == "nt" else "posix"
+
+_RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d|conin\$|conout\$)(\..*)?\Z")
+
+
+def canonical_path(path: str, flavour: Flavour = NATIVE) -> str:
+    """The one spelling of an absolute `path`. Pure: looks at no file system.
+
+    On Windows ``d:\\x``, ``D:/x`` and ``D:\\x\\`` are one path (`specs/interrupts-and-peers.md` #74).
+    """
+    if flavour == "posix":
+        plain = posixpath.normpath(path)
+        return plain[1:] if plain.startswith("//") else plain
+    if path.startswith(("\\\\?\\", "//?/")) and path[5:6] == ":":
+        path = path[4:]
+    plain = ntpath.normpath(path)
+    drive, rest = ntpath.splitdrive(plain)
+    return drive.upper() + rest if drive.endswith(":") else plain
+
+
+def lies_within(path: str, root: str, flavour: Flavour = NATIVE) -> bool:
+    """Whether `path` is `root` or below it, component by component. Pure, like `canonical_path`."""
+    inner, outer = canonical_path(path, flavour), canonical_path(root, flavour)
+    separator = "/" if flavour == "posix" else "\\"
+    if flavour == "windows":
+        inner, outer = inner.casefold(), outer.casefold()
+    return inner == outer or inner.startswith(outer.rstrip(separator) + separator)
+
+
+def fault_in(path: str, flavour: Flavour = NATIVE) -> str | None:
+    """Why `path` cannot be a path at all, whatever the file system holds; None when it can."""
+    if not path:
+        return "is empty; give a path"
+    if "\x00" in path:
+        return "holds a NUL character"
+    if any("\ud800" <= character <= "\udfff" for character in path):
+        return "holds half of a surrogate pair"
+    if path.startswith("~"):
+        return "starts with ~, which is not expanded; write ./~… for a file of that name"
+    if flavour == "posix":
+        return None
+    drive, rest = ntpath.splitdrive(path)
+    if drive.endswith(":") and not rest.startswith(("\\", "/")):
+        return "is relative to the current folder of a drive; give an absolute path"
+    for part in re.split(r"[\\/]", rest):
+        if ":" in part:
+            return "names a stream of a file (':')"
+        if _RESERVED.match(part.rstrip(" .")):
+            return "names a device"
+    return None
+
+
+class FolderWorkspace:
+    """A working directory and additional directories. All must exist.
+
+    Raises `NotADirectoryError` for a root that is no directory.
+    """
+
+    def __init__(self, root: Path, additional: Iterable[Path] = ()) -> None:
+        folders = [Path(os.path.realpath(folder)) for folder in (root, *additional)]
+        for folder in folders:
+            if not folder.is_dir():
+                raise NotADirectoryError(f"{folder} is not a directory")
+        self._roots = tuple(dict.fromkeys(folders))
+
+    @property
+    def root(self) -> Path:
+        return self._roots[0]
+
+    @property
+    def roots(self) -> tuple[Path, ...]:
+        return self._roots
+
+    def resolve(self, path: str) -> Path:
+        """`path` (absolute, or relative to `root`) through all symlinks, also when it does not exist.
+
+        Raises `PathDenied` when it ends outside of the roots or cannot be a path.
+        """
+        fault = fault_in(path)
+        if fault is not None:
+            raise PathDenied(_shown(path), fault)
+        try:
+            resolved = os.path.realpath(self.root / path)
+            # A loop of links stops realpath half way, and the rest may hold more links.
+            settled = os.path.realpath(resolved) == resolved
+        except (OSError, ValueError) as fault_of_system:
+            raise PathDenied(_shown(path), "cannot be resolved") from fault_of_system
+        if not settled:
+            raise PathDenied(_shown(path), "goes through a loop of symbolic links")
+        if not any(lies_within(resolved, str(root)) for root in self._roots):
+            raise PathDenied(_shown(path))
+        return Path(resolved)
+
+
+def _shown(path: str) -> str:
+    return path if fault_in(path) is None else repr(path[:200])
