@@ -51,6 +51,9 @@ class Timeouts:
     semantic_idle_s: float = 300.0
 
 
+DEFAULT_TIMEOUTS = Timeouts()
+
+
 def _every_event(_event: SseEvent) -> bool:
     return True
 
