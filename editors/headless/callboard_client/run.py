@@ -1,0 +1,221 @@
+"""One prompt from its start to its end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from attrs import frozen
+
+from callboard_rpc.common import (
+    UNSET,
+    Failure,
+    Json,
+    Limits,
+    Mode,
+    SessionId,
+    TurnId,
+    TurnOutcome,
+    Usage,
+)
+from callboard_rpc.events import Ack, Delivery, Event, TriggersDropped, TurnFinished, TurnParked
+from callboard_rpc.sessions import Session, SessionResult
+from callboard_rpc.streams import Scope
+
+from .errors import ClientError
+
+if TYPE_CHECKING:
+    from .client import Client
+    from .stream import EventStream, StreamItem
+
+RunOutcome: TypeAlias = TurnOutcome | Literal["parked", "dropped", "recorded"]
+"""How a prompt ended: as its turn did; ``parked``: the turn waits for an approval and gave its
+process back; ``dropped``: it was cancelled while it waited; ``recorded``: it woke nobody."""
+
+
+@frozen(kw_only=True)
+class RunResult:
+    """`final_text` is what the agent said last. `turn` is None when no turn took the prompt."""
+
+    session_id: SessionId
+    outcome: RunOutcome
+    turn_id: TurnId | None = None
+    final_text: str | None = None
+    error: Failure | None = None
+    usage: Usage | None = None
+    duration_ms: int | None = None
+
+
+class Run:
+    """An async iterator of the run's events and deltas; it stops when the prompt's turn ends.
+
+    It follows a root session together with its children. Entering it (or its first step) creates
+    the session, subscribes, then prompts, so that nothing is missed.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        prompt: str,
+        *,
+        cwd: Path,
+        session_id: SessionId | None,
+        title: str | None,
+        profile: str | None,
+        model: str | None,
+        mode: Mode | None,
+        delivery: Delivery,
+        limits: Limits | None,
+        deltas: bool,
+    ) -> None:
+        self._client = client
+        self._prompt = prompt
+        self._cwd = cwd
+        self._session_id = session_id
+        self._title = title
+        self._profile = profile
+        self._model = model
+        self._mode: Mode | None = mode
+        self._delivery: Delivery = delivery
+        self._limits = limits
+        self._deltas = deltas
+        self._session: Session | None = None
+        self._stream: EventStream | None = None
+        self._event_seq: int | None = None
+        self._result: RunResult | None = None
+        self._cancelling = False
+        self.turn_id: TurnId | None = None
+        """The turn that answers the prompt, once that is known."""
+
+    @property
+    def session(self) -> Session:
+        """The session as it was when the run began. Raises `ClientError` before that."""
+        if self._session is None:
+            raise ClientError("the run has not begun: enter it, or iterate over it")
+        return self._session
+
+    async def __aenter__(self) -> Run:
+        await self._begin()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    def __aiter__(self) -> Run:
+        return self
+
+    async def __anext__(self) -> StreamItem:
+        item, _ = await self.receive()
+        return item
+
+    async def receive(self) -> tuple[StreamItem, Json]:
+        """The next item and its JSON; raises `StopAsyncIteration` after the last one."""
+        if self._stream is None:
+            await self._begin()
+        assert self._stream is not None
+        if self._result is not None:
+            await self._stream.aclose()
+            raise StopAsyncIteration
+        item, wire = await self._stream.receive()
+        if isinstance(item, Event) and item.session_id == self.session.session_id:
+            known = self.turn_id
+            self._observe(item)
+            if self._cancelling and known is None and self.turn_id is not None:
+                await self.cancel()  # the turn had begun before the queue was emptied
+        return item, wire
+
+    async def result(self) -> RunResult:
+        """How it ended; goes through what has not been iterated over."""
+        async for _ in self:
+            pass
+        assert self._result is not None
+        return self._result
+
+    async def cancel(self, reason: str | None = None) -> None:
+        """Asks the server to end the turn, or to drop the prompt if none has taken it yet.
+
+        The iterator goes on to the end that this leads to.
+        """
+        self._cancelling = True
+        await self._client.sessions.cancel(
+            self.session.session_id,
+            turn_id=self.turn_id,
+            scope="turn" if self.turn_id is not None else "queue",
+            reason=reason,
+        )
+
+    async def aclose(self) -> None:
+        """Stops watching. The turn goes on, unless it was cancelled."""
+        if self._stream is not None:
+            await self._stream.aclose()
+
+    async def _begin(self) -> None:
+        sessions = self._client.sessions
+        if self._session_id is None:
+            answer = await sessions.create(
+                self._cwd,
+                title=self._title,
+                profile=self._profile,
+                model=self._model,
+                mode=self._mode,
+            )
+        else:
+            answer = await self._continue(self._session_id)
+        self._session = session = answer.session
+        whole = session.root_id == session.session_id
+        self._stream = self._client.events(
+            Scope(kind="tree" if whole else "session", id=session.session_id),
+            from_="now" if self._session_id is not None else "start",
+            deltas=self._deltas,
+        )
+        await self._stream.subscribe()
+        try:
+            prompted = await sessions.prompt(
+                session.session_id, self._prompt, delivery=self._delivery, limits=self._limits
+            )
+        except BaseException:
+            await self._stream.aclose()
+            raise
+        self._event_seq = prompted.event_seq
+        self.turn_id = prompted.turn_id
+        if prompted.outcome == "recorded":
+            self._result = RunResult(session_id=session.session_id, outcome="recorded")
+
+    async def _continue(self, session_id: SessionId) -> SessionResult:
+        sessions = self._client.sessions
+        if self._profile is not None:
+            raise ClientError(f"session {session_id} has its profile already: leave it out")
+        if self._title is None and self._model is None and self._mode is None:
+            return await sessions.get(session_id)
+        return await sessions.update(
+            session_id,
+            title=UNSET if self._title is None else self._title,
+            model=UNSET if self._model is None else self._model,
+            mode=UNSET if self._mode is None else self._mode,
+        )
+
+    def _observe(self, event: Event) -> None:
+        match event.data:
+            case Ack(admits=admits) if self._event_seq in admits:
+                self.turn_id = event.turn_id
+            case TriggersDropped(seqs=seqs) if self._event_seq in seqs:
+                self._end("dropped")
+            case TurnParked(turn_id=turn_id) if turn_id == self.turn_id:
+                self._end("parked")
+            case TurnFinished(turn_id=turn_id) as end if turn_id == self.turn_id:
+                self._result = RunResult(
+                    session_id=event.session_id,
+                    outcome=end.outcome,
+                    turn_id=turn_id,
+                    final_text=end.final_text,
+                    error=end.error,
+                    usage=end.usage,
+                    duration_ms=end.duration_ms,
+                )
+            case _:
+                return
+
+    def _end(self, outcome: RunOutcome) -> None:
+        self._result = RunResult(
+            session_id=self.session.session_id, outcome=outcome, turn_id=self.turn_id
+        )
