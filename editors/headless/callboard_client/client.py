@@ -33,6 +33,10 @@ _RETRIES = 3
 """How often a request is sent again to a new server: it may be what ends them."""
 
 
+_LAST_WORDS_S = 1.0
+"""How long a server whose output has ended may take to end itself, and to say why on stderr."""
+
+
 class Client:
     """Made by ``async with Client.start(...) as client``. Not for use from several threads."""
 
@@ -251,19 +255,11 @@ class Client:
         await self.request("event/subscribe", params, on_reply=route)
 
     async def unsubscribe(self, stream: EventStream) -> None:
-        """Called by `EventStream`. Nobody waits for the answer: late batches are not routed."""
+        """Called by `EventStream`."""
         self._streams.discard(stream)
         key = stream.subscription_id
-        link = self._link
-        if key is None or link is None or self._routes.pop(key, None) is None or self._stopping:
-            return
-        self._tasks.start_soon(self._unsubscribe, link, key)
-
-    async def _unsubscribe(self, link: Connection, key: SubscriptionId) -> None:
-        try:
-            await link.request("event/unsubscribe", {"subscriptionId": key})
-        except (ConnectionLost, RemoteError):
-            return  # gone with its server, or unknown: both are what was wanted
+        if key is not None and self._routes.pop(key, None) and self._link and not self._stopping:
+            self._link.post("event/unsubscribe", {"subscriptionId": key})
 
     def acknowledge(self, subscription_id: SubscriptionId, cursor: Cursor) -> None:
         """Called by `EventStream`."""
@@ -385,7 +381,9 @@ class Client:
                     if task_status is not None:
                         task_status.started()
                     await link.lost.wait()
-                    await self._until_silent(process)
+                    self._close()
+                    with anyio.move_on_after(_LAST_WORDS_S):
+                        await process.wait()
                 tasks.cancel_scope.cancel()
         finally:
             self._close()
@@ -398,11 +396,6 @@ class Client:
             stray = f" (it wrote {link.stray!r})" if link.stray else ""
             raise StartError(f"the server did not start: it {end}{stray}")
         return ConnectionLost(f"the server {end}")
-
-    async def _until_silent(self, process: ServerProcess) -> None:
-        """Its output has ended: gives it a moment to end itself, and to say why on stderr."""
-        with anyio.move_on_after(1.0):
-            await process.wait()
 
     def _open(self, link: Connection) -> None:
         self._link = link

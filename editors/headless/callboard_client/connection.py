@@ -89,10 +89,8 @@ class Connection:
         """
         if self.lost.is_set():
             raise ConnectionLost(f"{method}: the server has ended")
-        self._next_id += 1
-        key = self._next_id
+        key = self.post(method, params)
         pending = self._pending[key] = _Pending(method, on_reply)
-        self._enqueue({"jsonrpc": "2.0", "id": key, "method": method, "params": params})
         try:
             await pending.done.wait()
         except anyio.get_cancelled_exc_class():
@@ -102,6 +100,12 @@ class Connection:
         if pending.error is not None:
             raise pending.error
         return pending.result
+
+    def post(self, method: str, params: Any) -> int:
+        """Sends a request whose answer nobody waits for; returns its id."""
+        self._next_id += 1
+        self._enqueue({"jsonrpc": "2.0", "id": self._next_id, "method": method, "params": params})
+        return self._next_id
 
     def notify(self, method: str, params: Any) -> None:
         """Sends a notification, or nothing at all when the server has ended."""
