@@ -10,7 +10,7 @@ from .display import clip, well_formed
 DIFF_LIMIT_BYTES = 64 * 1024
 """More of a diff than this is cut out of its middle."""
 
-_COMPARED_LINES = 20_000
+_COMPARED_LINES = 4_000
 """Beyond this many differing lines a line by line comparison costs more than anybody would read."""
 
 _CONTEXT_LINES = 3

@@ -10,15 +10,17 @@ from .display import Clipped, decoded_head, decoded_tail, joined, well_formed
 KEPT_BYTES = 16 * 1024 * 1024
 """How much of an output is kept as a whole; of more, half of this from each end."""
 
+_PIECE_BYTES = 256 * 1024
+
 
 class OutputBuffer:
     """Head and tail of a stream of bytes, each at most `kept_bytes` / 2."""
 
     def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
         self._half = kept_bytes // 2
-        self._head: deque[bytes] = deque()
+        self._head: deque[bytearray] = deque()
         self._head_size = 0
-        self._tail: deque[bytes] = deque()
+        self._tail: deque[bytearray] = deque()
         self._tail_size = 0
         self.total = 0
         """Bytes that came, also those that were not kept."""
@@ -27,12 +29,12 @@ class OutputBuffer:
         self.total += len(data)
         room = self._half - self._head_size
         if room > 0:
-            self._head.append(data[:room])
+            _append(self._head, data[:room])
             self._head_size += min(room, len(data))
             data = data[room:]
         if not data:
             return
-        self._tail.append(data)
+        _append(self._tail, data)
         self._tail_size += len(data)
         while self._tail_size - len(self._tail[0]) >= self._half:
             self._tail_size -= len(self._tail.popleft())
@@ -56,26 +58,31 @@ class OutputBuffer:
         """Everything that was kept, as valid UTF-8 without NULs. Empties the buffer; slow for much."""
         if self.complete:
             return b"".join(_valid([*self._drained(self._head), *self._drained(self._tail)]))
-        self._tail.appendleft(_last((self._tail.popleft(),), self._tail_overhang()))
+        oldest = self._tail.popleft()
+        del oldest[: len(oldest) - max(self._half - sum(map(len, self._tail)), 0)]
+        self._tail.appendleft(oldest)
         left_out = self.total - self._head_size - min(self._tail_size, self._half)
         gap = f"\n[… {left_out} bytes left out …]\n".encode()
         return b"".join(
             (*_valid(self._drained(self._head)), gap, *_valid(self._drained(self._tail)))
         )
 
-    def _tail_overhang(self) -> int:
-        """How much of the oldest kept piece belongs to the tail, so that the tail is exactly half."""
-        others = sum(len(piece) for piece in self._tail)
-        return max(self._half - others, 0)
-
     @staticmethod
-    def _drained(pieces: deque[bytes]) -> list[bytes]:
+    def _drained(pieces: deque[bytearray]) -> list[bytearray]:
         drained = list(pieces)
         pieces.clear()
         return drained
 
 
-def _first(pieces: deque[bytes], size: int) -> bytes:
+def _append(pieces: deque[bytearray], data: bytes) -> None:
+    """Small pieces are put together: a million pieces of a byte each would cost fifty times that."""
+    if pieces and len(pieces[-1]) + len(data) <= _PIECE_BYTES:
+        pieces[-1] += data
+    else:
+        pieces.append(bytearray(data))
+
+
+def _first(pieces: deque[bytearray], size: int) -> bytes:
     out = bytearray()
     for piece in pieces:
         out += piece[: size - len(out)]
@@ -84,8 +91,8 @@ def _first(pieces: deque[bytes], size: int) -> bytes:
     return bytes(out)
 
 
-def _last(pieces: tuple[bytes, ...], size: int) -> bytes:
-    taken: list[bytes] = []
+def _last(pieces: tuple[bytearray, ...], size: int) -> bytes:
+    taken: list[bytearray] = []
     missing = size
     for piece in reversed(pieces):
         if missing <= 0:
@@ -95,16 +102,16 @@ def _last(pieces: tuple[bytes, ...], size: int) -> bytes:
     return b"".join(reversed(taken))
 
 
-def _valid(pieces: list[bytes]) -> list[bytes]:
+def _valid(pieces: list[bytearray]) -> list[bytes | bytearray]:
     """The pieces of one stream of bytes as pieces of valid UTF-8; most are passed on as they are."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    out: list[bytes] = []
+    out: list[bytes | bytearray] = []
     for index, piece in enumerate(pieces):
         last = index == len(pieces) - 1
         text = decoder.decode(piece, last)
-        untouched = "\ufffd" not in text and "\x00" not in text
-        encoded = text.encode() if not untouched or len(text) != len(piece) else piece
-        out.append(encoded if untouched else well_formed(text).encode())
+        # As many characters as bytes: plain ASCII, and nothing was carried over from piece to piece.
+        same = len(text) == len(piece) and text.isascii() and "\x00" not in text
+        out.append(piece if same else well_formed(text).encode())
     return out
 
 

@@ -1,0 +1,208 @@
+"""`run_command`: a shell command in the workspace, with limits on time and output, ended as a tree."""
+
+import asyncio
+import functools
+import os
+import re
+import shutil
+import signal
+from pathlib import Path
+
+from attrs import field, frozen
+
+from callboard_rpc.approvals import CommandSubject, Risk
+
+from .base import Preview, Tool, ToolContext, ToolFailure, ToolOutcome
+from .display import one_line, printable
+from .environment import CALM
+from .offload import finished
+from .output import OutputBuffer, Streamer
+from .paths import resolved
+from .processes import Ended, run_process
+from .schema import describe
+
+_LONGEST_MS = 3_600_000
+
+
+@frozen(kw_only=True)
+class RunCommand:
+    command: str = field(
+        metadata=describe("The command line, run by bash (or sh). It gets no input.", minLength=1)
+    )
+    cwd: str | None = field(
+        default=None,
+        metadata=describe("The folder to run it in, inside the workspace. Default: its root."),
+    )
+    timeout_ms: int | None = field(
+        default=None,
+        metadata=describe(
+            "Time limit in milliseconds, after which it is ended.", minimum=1, maximum=_LONGEST_MS
+        ),
+    )
+
+
+async def _preview(context: ToolContext, arguments: RunCommand) -> Preview:
+    cwd = _folder(context, arguments.cwd)
+    return Preview(
+        title=one_line(arguments.command) or "(blank command)",
+        subject=CommandSubject(command=printable(arguments.command), cwd=printable(str(cwd))),
+        command=arguments.command,
+        paths=(str(cwd),),
+        risk=command_risk(arguments.command),
+    )
+
+
+async def _run(context: ToolContext, arguments: RunCommand) -> ToolOutcome:
+    cwd = _folder(context, arguments.cwd)
+    if not arguments.command.strip():
+        raise ToolFailure("command: is blank; give a command line.")
+    limit_s = context.command_timeout_s
+    if arguments.timeout_ms is not None:
+        limit_s = min(arguments.timeout_ms, _LONGEST_MS) / 1000
+    environment = {**context.environment, **CALM, "PWD": str(cwd)}
+    output = OutputBuffer()
+    watched = _Watched(Streamer(context.emit))
+
+    def feed(data: bytes) -> None:
+        output.feed(data)
+        watched.feed(data)
+
+    try:
+        ended = await run_process(
+            (shell(environment.get("PATH")), "-c", arguments.command),
+            cwd=cwd,
+            environment=environment,
+            mark=context.call_id,
+            time_limit_s=limit_s,
+            feed=feed,
+        )
+    except (OSError, ValueError) as fault:
+        raise ToolFailure(_not_started(fault)) from None
+    finally:
+        watched.close()
+    return await _outcome(context, output, ended, limit_s)
+
+
+async def _outcome(
+    context: ToolContext, output: OutputBuffer, ended: Ended, limit_s: float
+) -> ToolOutcome:
+    shown = output.text(context.output_limit_bytes)
+    blob = None
+    notes: list[str] = []
+    if shown.truncated:
+        complete = output.complete
+        blob = await context.blobs.put(await finished(output.whole))
+        kept = "the whole of it is kept" if complete else "its beginning and end are kept"
+        notes.append(f"[output of {output.total} bytes was cut; {kept} with this call]")
+    if ended.timed_out:
+        notes.append(
+            f"[timed out after {limit_s:g} s; the command and everything it had started were ended. "
+            "Give a larger timeout_ms if it needs longer.]"
+        )
+    elif ended.signal is not None:
+        notes.append(f"[ended by signal {_signal_name(ended.signal)}]")
+    elif ended.exit_code != 0:
+        notes.append(f"[exit code {ended.exit_code}]")
+    if ended.background:
+        notes.append(
+            f"[{ended.background} background process(es) were still running when the command ended, "
+            "and were ended too]"
+        )
+    body = shown.text.rstrip("\n") if shown.text.strip() else "(no output)"
+    status = "timed_out" if ended.timed_out else "ok" if ended.exit_code == 0 else "error"
+    return ToolOutcome(
+        text="\n".join((body, *notes)),
+        status=status,
+        exit_code=None if ended.timed_out else ended.exit_code,
+        truncated=shown.truncated,
+        blob=blob,
+    )
+
+
+class _Watched:
+    """Feeds a streamer, and flushes it when its time has come."""
+
+    def __init__(self, streamer: Streamer) -> None:
+        self._streamer = streamer
+        self._timer: asyncio.TimerHandle | None = None
+
+    def feed(self, data: bytes) -> None:
+        wait = self._streamer.feed(data)
+        if wait is not None and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(wait, self._flush)
+
+    def _flush(self) -> None:
+        self._timer = None
+        self._streamer.flush()
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._streamer.flush(final=True)
+
+
+def _folder(context: ToolContext, cwd: str | None) -> Path:
+    path = resolved(context.workspace, cwd or ".")
+    if not path.is_dir():
+        raise ToolFailure(f"cwd: {one_line(cwd or '.')} is not a directory of the workspace.")
+    return path
+
+
+@functools.lru_cache(maxsize=8)
+def shell(search_path: str | None) -> str:
+    """The shell that runs commands: bash where there is one, else sh."""
+    return shutil.which("bash", path=search_path) or "/bin/sh"
+
+
+def _not_started(fault: OSError | ValueError) -> str:
+    if isinstance(fault, OSError) and fault.errno == 7:
+        return "The command line is too long for the system. Write it to a file with write_file and run that."
+    reason = (os.strerror(fault.errno) if fault.errno else "") if isinstance(fault, OSError) else ""
+    return f"The command could not be started: {reason or 'it holds characters that no command can have'}."
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)
+
+
+# --- risk -------------------------------------------------------------------------------------
+# A help for the person who decides, and for nothing else: a shell can spell anything in many ways.
+
+_PRIVILEGED = r"(sudo|doas|su|pkexec|runas)"
+_DESTRUCTIVE = (
+    r"(mkfs(\.\w+)?|dd|shred|wipefs|fdisk|parted|shutdown|reboot|halt|poweroff|killall|pkill)"
+)
+_START = r"(^|[;&|(`\n]|\$\(|\b(xargs|env|nohup|time|exec|command|then|do|else)\s)\s*(\w+=\S*\s+)*([\w./-]*/)?"
+_HIGH = re.compile(
+    rf"{_START}({_PRIVILEGED}|{_DESTRUCTIVE})(\s|$)"
+    rf"|{_START}rm\s+(-\S+\s+)*-(\S*[rRf]|-recursive|-force)"
+    rf"|{_START}chmod\s+-R|{_START}chown\s"
+    rf"|{_START}git\s+([^;&|]*\s)?(push|reset\s+--hard|clean|filter-branch|update-ref)(\s|$)"
+    r"|\b(curl|wget|fetch)\b[^;&\n]*\|\s*(\S*/)?(sudo|ba|z|da|k)?sh\b"
+    r"|>\s*/dev/(?!null\b|stdout\b|stderr\b|tty\b)|:\(\)\s*\{|\beval\b|\bbase64\s+(-d|--decode)"
+    r"|(^|[\s'\"=/])\.git/(hooks|config)"
+)
+
+
+def command_risk(command: str) -> Risk:
+    """How much a command could break, as far as its words tell."""
+    return "high" if _HIGH.search(command[:20_000]) else "medium"
+
+
+RUN_COMMAND = Tool(
+    name="run_command",
+    description=(
+        "Run a shell command in the workspace and get what it printed (both streams) and its exit "
+        "code. It has no terminal, no input, no secrets in its environment, and a time limit; what it leaves "
+        "running in the background is ended with it. Prefer read_file, list_files, search_files and "
+        "edit_file for what they can do."
+    ),
+    arguments=RunCommand,
+    effect="execute",
+    kind="execute",
+    run=_run,
+    preview=_preview,
+)
