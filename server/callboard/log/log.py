@@ -137,6 +137,10 @@ class Log:
         """
         return await self._writer.submit(function)
 
+    def submit(self, function: Callable[[Transaction], T]) -> "asyncio.Future[T]":
+        """Queues a transaction and goes on; transactions happen in the order in which they came."""
+        return self._writer.submit(function)
+
     async def append(
         self,
         session_id: str,
@@ -234,7 +238,7 @@ class Log:
 
     # --- drafts ---
 
-    async def append_draft(
+    def append_draft(
         self,
         *,
         session_id: str,
@@ -243,10 +247,10 @@ class Log:
         answer: str,
         thought: str,
         next_index: str,
-    ) -> None:
+    ) -> "asyncio.Future[int]":
         """Adds text to the turn's draft. `next_index` says where the deltas go on (JSON)."""
         redact, now = self._writing.redact, self._writing.now
-        await self._writer.submit(
+        return self._writer.submit(
             lambda tx: tx.execute(
                 SQL["append_draft"],
                 turn_id,

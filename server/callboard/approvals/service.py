@@ -1,0 +1,372 @@
+"""Approvals as durable entities: asked in the transaction of the call that waits, answered once.
+
+Answers come from anywhere (a request to a client, ``approval/answer``, a time limit, the end of the
+turn); the first that is committed wins, and whoever waits is told by the commit itself. A failure
+anywhere leaves the approval unanswered, and an unanswered approval runs nothing.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+import orjson
+
+from callboard_rpc.approvals import Approval, ApprovalState, Resolution, Rule, RuleScope
+from callboard_rpc.common import Actor, RuleId, SessionId
+from callboard_rpc.convert import structure, unstructure
+from callboard_rpc.errors import CallboardError
+from callboard_rpc.events import ApprovalDecision, ApprovalRequest
+
+from ..log import sqlfile
+from ..log.log import Log
+from ..log.record import Record
+from ..log.transaction import Projection, Transaction
+from .state import resolved, state_after
+
+SQL = sqlfile.load("callboard.approvals")
+
+_MAX_FEEDBACK = 16_000
+
+
+def _on_request(tx: Transaction, record: Record) -> None:
+    approval: Approval = record.value.approval
+    tx.execute(
+        SQL["insert_approval"],
+        approval.approval_id,
+        approval.session_id,
+        approval.root_id,
+        approval.turn_id,
+        approval.call_id,
+        orjson.dumps(unstructure(approval)).decode(),
+        record.pos,
+        approval.expires_at,
+    )
+
+
+def _on_decision(tx: Transaction, record: Record) -> None:
+    decision: ApprovalDecision = record.value
+    tx.execute(
+        SQL["resolve_approval"],
+        state_after(decision.resolution),
+        orjson.dumps(unstructure(decision.resolution)).decode(),
+        decision.approval_id,
+    )
+
+
+def _forget(tx: Transaction, session_id: str) -> None:
+    tx.execute(SQL["forget_approvals"], session_id)
+    tx.execute(SQL["forget_rules"], session_id)
+
+
+PROJECTION = Projection(
+    name="approvals",
+    tables=("approvals",),
+    apply={"approval_request": _on_request, "approval_decision": _on_decision},
+    forget=_forget,
+)
+
+
+def _approval(state: str, request: str, resolution: str | None) -> Approval:
+    approval = structure(orjson.loads(request), Approval)
+    if resolution is None:
+        return attrs.evolve(approval, state=state)
+    return resolved(approval, structure(orjson.loads(resolution), Resolution))
+
+
+def _rule(row: tuple[Any, ...]) -> Rule:
+    rule_id, scope, session_id, workspace, tool, pattern, effect, created_at, created_by = row
+    return Rule(
+        rule_id=rule_id,
+        scope=scope,
+        session_id=session_id,
+        workspace=workspace,
+        tool=tool,
+        pattern=pattern,
+        effect=effect,
+        created_at=created_at,
+        by=structure(orjson.loads(created_by), Actor),
+    )
+
+
+def decide(
+    tx: Transaction, approval_id: str, resolution: Resolution, *, fence: int = 0
+) -> Approval | None:
+    """Ends a pending approval in a transaction; None when it was not pending any more."""
+    row = tx.one(SQL["approval"], approval_id)
+    if row is None or row[0] != "pending":
+        return None
+    approval = _approval(*row[:3])
+    tx.append(
+        approval.session_id,
+        ApprovalDecision(
+            approval_id=approval.approval_id, call_id=approval.call_id, resolution=resolution
+        ),
+        actor=resolution.by,
+        turn_id=approval.turn_id,
+        fence=fence,
+    )
+    return resolved(approval, resolution)
+
+
+def end_of_turn(
+    tx: Transaction, turn_id: str, *, by: Actor, via: str, reason: str, fence: int = 0
+) -> None:
+    """Cancels what a turn still asks; every way in which a turn ends goes through here."""
+    for (approval_id,) in tx.all(SQL["pending_of_turn"], turn_id):
+        resolution = Resolution(outcome="cancelled", by=by, via=via, at=tx.now(), reason=reason)  # pyright: ignore[reportArgumentType]
+        decide(tx, approval_id, resolution, fence=fence)
+
+
+class Approvals:
+    """The approvals and rules of one store, and those in this process who wait for an answer.
+
+    `suggest` makes the pattern of the rule that an "always" answer creates: it is given the approval
+    and the rule's scope, and returns tool and pattern.
+    """
+
+    def __init__(
+        self, log: Log, *, suggest: Callable[[Approval, RuleScope], tuple[str, str | None]]
+    ) -> None:
+        self._log = log
+        self._suggest = suggest
+        self._waiting: dict[str, asyncio.Future[Resolution]] = {}
+        log.listen(self._heard)
+
+    def _heard(self, records: list[Record]) -> None:
+        for record in records:
+            if record.type == "approval_decision":
+                decision: ApprovalDecision = record.value
+                future = self._waiting.get(decision.approval_id)
+                if future is not None and not future.done():
+                    future.set_result(decision.resolution)
+
+    def expect(self, approval_id: str) -> None:
+        """Notes that somebody will `wait`, before the request is committed: no answer can be missed."""
+        self._waiting[approval_id] = asyncio.get_running_loop().create_future()
+
+    async def wait(self, approval_id: str) -> Resolution:
+        """The end of an approval that was `expect`ed. Cancelling the wait decides nothing."""
+        try:
+            return await self._waiting[approval_id]
+        finally:
+            self._waiting.pop(approval_id, None)
+
+    def ask(self, tx: Transaction, approval: Approval, *, actor: Actor, fence: int) -> None:
+        """Writes the request; for the transaction that writes the waiting call (DESIGN 5)."""
+        tx.append(
+            approval.session_id,
+            ApprovalRequest(approval=approval),
+            actor=actor,
+            turn_id=approval.turn_id,
+            fence=fence,
+        )
+
+    async def answer(
+        self,
+        approval_id: str,
+        option_id: str,
+        *,
+        by: Actor,
+        via: str,
+        feedback: str | None = None,
+    ) -> Approval:
+        """Answers, if nobody has yet. Raises approvalNotFound, alreadyResolved (with the resolution),
+        approvalExpired, optionInvalid."""
+
+        def commit(tx: Transaction) -> Approval:
+            row = tx.one(SQL["approval"], approval_id)
+            if row is None:
+                raise CallboardError("approvalNotFound", f"there is no approval {approval_id}")
+            approval = _approval(*row[:3])
+            if (
+                approval.state == "pending"
+                and approval.expires_at is not None
+                and (approval.expires_at <= tx.now())
+            ):
+                raise _Expired
+            _refuse_unless_pending(approval)
+            option = next((o for o in approval.options if o.option_id == option_id), None)
+            if option is None:
+                known = [o.option_id for o in approval.options]
+                raise CallboardError(
+                    "optionInvalid",
+                    f"approval {approval_id} has no option {option_id[:80]!r}; "
+                    f"it has {', '.join(known)}",
+                    data={"options": known},
+                )
+            allowed = option.kind.startswith("allow")
+            scope: RuleScope | None = None
+            if option.kind == "allow_session":
+                scope = "session"
+            elif option.kind in ("allow_always", "reject_always"):
+                scope = "workspace"
+            rule_id = (
+                None
+                if scope is None
+                else self._keep_rule(tx, approval, scope, allowed=allowed, by=by)
+            )
+            resolution = Resolution(
+                outcome="allowed" if allowed else "rejected",
+                by=by,
+                via=via,  # pyright: ignore[reportArgumentType]
+                at=tx.now(),
+                option_id=option_id,
+                feedback=None if feedback is None else feedback[:_MAX_FEEDBACK],
+                rule_id=rule_id,
+            )
+            decided = decide(tx, approval_id, resolution)
+            assert decided is not None
+            return decided
+
+        try:
+            return await self._log.transact(commit)
+        except _Expired:
+            await self.expire_due()
+            approval = await self.get(approval_id)
+            _refuse_unless_pending(approval)
+            raise
+
+    def _keep_rule(
+        self, tx: Transaction, approval: Approval, scope: RuleScope, *, allowed: bool, by: Actor
+    ) -> RuleId:
+        tool, pattern = self._suggest(approval, scope)
+        workspace = tx.value("SELECT cwd FROM sessions WHERE session_id = ?", approval.session_id)
+        rule = Rule(
+            rule_id=RuleId(tx.new_id("rule")),
+            scope=scope,
+            session_id=approval.root_id if scope == "session" else None,
+            workspace=workspace if scope == "workspace" else None,
+            tool=tool,
+            pattern=pattern,
+            effect="allow" if allowed else "deny",
+            created_at=tx.now(),
+            by=by,
+        )
+        _insert_rule(tx, rule)
+        return rule.rule_id
+
+    async def expire_due(self) -> None:
+        """Ends, by the server's clock, what was to be answered by now."""
+
+        def expire(tx: Transaction) -> None:
+            system = Actor(kind="system", id="clock")
+            for (approval_id,) in tx.all(SQL["due"], tx.now()):
+                decide(
+                    tx,
+                    approval_id,
+                    Resolution(outcome="expired", by=system, via="timeout", at=tx.now()),
+                )
+
+        await self._log.transact(expire)
+
+    async def next_expiry(self) -> str | None:
+        """When the next pending approval expires, if one does."""
+        rows = await self._log.query(SQL["next_expiry"])
+        return rows[0][0] if rows else None
+
+    async def get(self, approval_id: str) -> Approval:
+        """Raises approvalNotFound."""
+        rows = await self._log.query(SQL["approval"], approval_id)
+        if not rows:
+            raise CallboardError("approvalNotFound", f"there is no approval {approval_id}")
+        return _approval(*rows[0][:3])
+
+    async def page(
+        self,
+        *,
+        state: ApprovalState | None = None,
+        session_id: str | None = None,
+        after: int = 0,
+        limit: int = 100,
+    ) -> tuple[list[Approval], int | None]:
+        """Approvals in the order in which they were asked, of a session and of those below it when
+        it is a root; and where the next page begins."""
+        rows = await self._log.query(
+            SQL["list_approvals"],
+            after,
+            state,
+            state,
+            session_id,
+            session_id,
+            session_id,
+            limit + 1,
+        )
+        page = [_approval(*row[1:]) for row in rows[:limit]]
+        return page, (rows[limit - 1][0] if len(rows) > limit else None)
+
+    # --- rules ---
+
+    async def rules_for(self, root_id: str, workspace: str) -> tuple[Rule, ...]:
+        """The rules that apply in a session of this root and folder."""
+        return tuple(
+            _rule(row) for row in await self._log.query(SQL["rules_for"], root_id, workspace)
+        )
+
+    async def rules(
+        self,
+        *,
+        scope: RuleScope | None = None,
+        session_id: SessionId | None = None,
+        after: str = "",
+        limit: int = 100,
+    ) -> tuple[list[Rule], str | None]:
+        """Rules, oldest first, and where the next page begins."""
+        rows = await self._log.query(
+            SQL["rules"], after, scope, scope, session_id, session_id, limit + 1
+        )
+        page = [_rule(row) for row in rows[:limit]]
+        return page, (page[-1].rule_id if len(rows) > limit else None)
+
+    async def add_rule(self, rule: Rule) -> Rule:
+        await self._log.transact(lambda tx: _insert_rule(tx, rule))
+        return rule
+
+    async def remove_rule(self, rule_id: str) -> Rule:
+        """Revokes a rule from the next decision on. Raises ruleNotFound."""
+
+        def remove(tx: Transaction) -> Rule:
+            row = tx.one(SQL["rule"], rule_id)
+            if row is None:
+                raise CallboardError("ruleNotFound", f"there is no rule {rule_id}")
+            tx.execute(SQL["delete_rule"], rule_id)
+            return _rule(row)
+
+        return await self._log.transact(remove)
+
+
+class _Expired(Exception):
+    pass
+
+
+def _insert_rule(tx: Transaction, rule: Rule) -> None:
+    tx.execute(
+        SQL["insert_rule"],
+        rule.rule_id,
+        rule.scope,
+        rule.session_id,
+        rule.workspace,
+        rule.tool,
+        rule.pattern,
+        rule.effect,
+        rule.created_at,
+        orjson.dumps(unstructure(rule.by)).decode(),
+    )
+
+
+def _refuse_unless_pending(approval: Approval) -> None:
+    if approval.state == "pending":
+        return
+    resolution = unstructure(approval.resolution)
+    if approval.state == "expired":
+        raise CallboardError(
+            "approvalExpired",
+            f"approval {approval.approval_id} expired unanswered",
+            data={"resolution": resolution},
+        )
+    outcome = approval.resolution.outcome if approval.resolution else approval.state
+    raise CallboardError(
+        "alreadyResolved",
+        f"approval {approval.approval_id} was {outcome} already",
+        data={"resolution": resolution},
+    )

@@ -1,0 +1,334 @@
+"""Tool calls of one answer: judged before anything runs, then run, each with exactly one result."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal
+
+import orjson
+from attrs import define, field, frozen
+
+from callboard_rpc.approvals import Approval, ApprovalOption, Resolution, ToolCallSubject
+from callboard_rpc.common import Actor, ApprovalId, CallId, Json, SessionId, ToolStatus, TurnId
+from callboard_rpc.errors import CallboardError
+from callboard_rpc.events import ToolCall, ToolResult
+
+from ..approvals.service import Approvals
+from ..log.faults import StaleFence
+from ..log.text import well_formed
+from ..log.transaction import Transaction
+from ..models.base import ToolOutput
+from ..tools.base import Effect, Preview, Tool, ToolContext, ToolFailure, ToolOutcome
+from ..tools.schema import structure_arguments
+from .answer import Requested
+from .reservation import Grant, assert_fence
+
+_log = logging.getLogger(__name__)
+
+_NO_ANSWER = "Nobody answered the request for this call in time. Nothing was run."
+
+
+@frozen(kw_only=True)
+class Verdict:
+    """What policy says of a call. `reason` is for the model when denied, for the person when asked."""
+
+    effect: Literal["allow", "ask", "deny"]
+    reason: str
+    options: tuple[ApprovalOption, ...] = ()
+
+
+Judge = Callable[[Tool, Preview | None], Awaitable[Verdict]]
+
+
+@define(kw_only=True)
+class Call:
+    """A call on its way: what was asked, what may be shown of it, and what stands in its way."""
+
+    call_id: CallId
+    index: int
+    name: str
+    provider_call_id: str | None
+    tool: Tool | None = None
+    arguments: Any = None
+    shown: Json = field(factory=dict[str, Any])
+    raw: str | None = None
+    fault: str | None = None
+    preview: Preview | None = None
+    verdict: Verdict | None = None
+    approval_id: ApprovalId | None = None
+
+    @property
+    def effect(self) -> Effect:
+        """A call that cannot run changes nothing, so it holds up no reads."""
+        if self.tool is None or self.fault is not None:
+            return "read"
+        return self.tool.effect
+
+    @property
+    def signature(self) -> str:
+        """Equal for calls that ask for the same thing."""
+        text = (
+            self.raw
+            if self.raw is not None
+            else orjson.dumps(self.shown, option=orjson.OPT_SORT_KEYS).decode()
+        )
+        return f"{self.name}({text})"
+
+
+class Caller:
+    """Judges and runs the calls of one turn.
+
+    `look_up` finds a tool that this session may use; `context` makes what a call is given;
+    `judge` is policy. `actor` is the agent, for the log.
+    """
+
+    def __init__(
+        self,
+        *,
+        grant: Grant,
+        root_id: str,
+        actor: Actor,
+        look_up: Callable[[str], Tool | None],
+        tool_names: Callable[[], list[str]],
+        context: Callable[[CallId], ToolContext],
+        judge: Judge,
+        approvals: Approvals,
+        transact: Callable[[Callable[[Transaction], None]], Awaitable[None]],
+        new_id: Callable[[str], str],
+        expires_at: Callable[[], str | None],
+        time_limit_s: float,
+    ) -> None:
+        self._grant = grant
+        self._root_id = root_id
+        self._actor = actor
+        self._look_up = look_up
+        self._tool_names = tool_names
+        self._context = context
+        self._judge = judge
+        self._approvals = approvals
+        self._transact = transact
+        self._new_id = new_id
+        self._expires_at = expires_at
+        self._time_limit_s = time_limit_s
+
+    # --- before anything runs ---
+
+    async def prepare(self, requested: Requested, index: int) -> Call:
+        """Parses, previews and judges a call. What is wrong with it becomes its result."""
+        request = requested.request
+        call = Call(
+            call_id=requested.call_id,
+            index=index,
+            name=well_formed(request.name)[:128],
+            provider_call_id=request.call_id,
+        )
+        self._parse(call, request.arguments)
+        tool = self._look_up(call.name)
+        if tool is None:
+            known = ", ".join(self._tool_names())
+            call.fault = f"There is no tool {call.name!r}. The tools are: {known or 'none'}."
+            return call
+        call.tool = tool
+        try:
+            call.arguments = structure_arguments(
+                tool.arguments, call.shown if call.raw is None else call.raw
+            )
+            call.preview = await tool.preview(self._context(call.call_id), call.arguments)
+        except ToolFailure as failure:
+            call.fault = str(failure)
+            if call.arguments is not None and index > 0:
+                # an earlier call of this answer may yet make it possible: show what was asked
+                call.fault = None
+                call.preview = Preview(
+                    title=f"{call.name}",
+                    subject=ToolCallSubject(name=call.name, arguments=call.shown),
+                    risk="medium",
+                )
+            else:
+                return call
+        except Exception:
+            _log.exception("the preview of %s failed", call.name)
+            call.fault = f"The tool {call.name} failed inside of Callboard; see the server's log."
+            return call
+        call.verdict = await self._judge(tool, call.preview)
+        if call.verdict.effect == "ask":
+            call.approval_id = ApprovalId(self._new_id("apr"))
+        return call
+
+    @staticmethod
+    def _parse(call: Call, arguments: str) -> None:
+        text = well_formed(arguments)
+        try:
+            value: Any = orjson.loads(text) if text.strip() else {}
+        except orjson.JSONDecodeError:
+            call.raw = text
+            return
+        if isinstance(value, dict):
+            call.shown = value
+        else:
+            call.raw = text
+
+    def write(self, tx: Transaction, calls: list[Call], message_id: str) -> None:
+        """Commits the calls, and the approvals of those that must ask, in one transaction."""
+        for call in calls:
+            preview = call.preview
+            tx.append(
+                self._grant.session_id,
+                ToolCall(
+                    call_id=call.call_id,
+                    message_id=message_id,  # pyright: ignore[reportArgumentType]
+                    name=call.name,
+                    arguments=call.shown,
+                    raw_arguments=call.raw,
+                    title=preview.title if preview else call.name,
+                    kind=call.tool.kind if call.tool else "other",
+                    index=call.index,
+                    provider_call_id=call.provider_call_id,
+                    locations=preview.locations if preview else (),
+                    approval_id=call.approval_id,
+                ),
+                actor=self._actor,
+                turn_id=self._grant.turn_id,
+                fence=self._grant.fence,
+            )
+        for call in calls:
+            if call.approval_id is not None and call.preview is not None:
+                self._approvals.ask(
+                    tx,
+                    self._approval(tx, call, call.preview),
+                    actor=self._actor,
+                    fence=self._grant.fence,
+                )
+
+    def _approval(self, tx: Transaction, call: Call, preview: Preview) -> Approval:
+        assert call.approval_id is not None and call.verdict is not None
+        return Approval(
+            approval_id=call.approval_id,
+            session_id=SessionId(self._grant.session_id),
+            root_id=SessionId(self._root_id),
+            turn_id=TurnId(self._grant.turn_id),
+            call_id=call.call_id,
+            kind="permission",
+            title=preview.title,
+            subject=preview.subject,
+            options=call.verdict.options,
+            created_at=tx.now(),
+            risk=preview.risk,
+            reason=call.verdict.reason or None,
+            expires_at=self._expires_at(),
+        )
+
+    def expect(self, calls: list[Call]) -> None:
+        """Before the requests are committed, so that no answer can come too early."""
+        for call in calls:
+            if call.approval_id is not None:
+                self._approvals.expect(call.approval_id)
+
+    # --- running ---
+
+    async def admit(self, call: Call) -> ToolOutput | None:
+        """Waits for permission where it must be asked for; a result when the call must not run."""
+        if call.fault is not None:
+            return await self._result(call, "error", call.fault)
+        verdict = call.verdict
+        if verdict is None or verdict.effect == "deny":
+            reason = verdict.reason if verdict else "it was not judged"
+            return await self._result(call, "denied", f"Denied: {reason}")
+        if call.approval_id is None:
+            return None
+        resolution = await self._approvals.wait(call.approval_id)
+        match resolution.outcome:
+            case "allowed":
+                return None
+            case "expired":
+                return await self._result(call, "timed_out", _NO_ANSWER)
+            case "rejected" | "cancelled":
+                return await self._result(call, "denied", refusal(resolution))
+
+    async def execute(self, call: Call) -> ToolOutput:
+        """Runs a call that may run, and commits its result."""
+        assert call.tool is not None
+        started = time.monotonic()
+        limit = None if call.tool.effect == "execute" else self._time_limit_s
+        try:
+            async with asyncio.timeout(limit):
+                outcome = await call.tool.run(self._context(call.call_id), call.arguments)
+        except ToolFailure as failure:
+            outcome = ToolOutcome(text=str(failure), status="error")
+        except TimeoutError:
+            outcome = ToolOutcome(
+                text=f"{call.name} took longer than {self._time_limit_s:g} s and was stopped.",
+                status="timed_out",
+            )
+        except (CallboardError, StaleFence):
+            raise
+        except Exception:
+            _log.exception("the tool %s failed", call.name)
+            outcome = ToolOutcome(
+                text=f"The tool {call.name} failed inside of Callboard; see the server's log.",
+                status="error",
+            )
+        elapsed_ms = round((time.monotonic() - started) * 1000)
+        return await self._result(call, outcome.status, outcome.text, outcome, elapsed_ms)
+
+    async def supersede(self, call: Call) -> ToolOutput:
+        """The result of a call that was not started because a person said something else meanwhile."""
+        return await self._result(
+            call,
+            "superseded",
+            "Not run: the person has written something since. Read it before you go on.",
+        )
+
+    async def refuse(self, call: Call, why: str) -> ToolOutput:
+        """The result of a call that is not run at all."""
+        return await self._result(call, "error", why)
+
+    async def _result(
+        self,
+        call: Call,
+        status: ToolStatus,
+        text: str,
+        outcome: ToolOutcome | None = None,
+        duration_ms: int | None = None,
+    ) -> ToolOutput:
+        text = well_formed(text)
+        data = ToolResult(
+            call_id=call.call_id,
+            name=call.name,
+            status=status,
+            text=text,
+            changes=outcome.changes if outcome else (),
+            locations=outcome.locations if outcome else (),
+            exit_code=outcome.exit_code if outcome else None,
+            truncated=outcome.truncated if outcome else False,
+            blob=outcome.blob if outcome else None,
+            duration_ms=duration_ms,
+        )
+        grant = self._grant
+
+        def commit(tx: Transaction) -> None:
+            assert_fence(tx, grant)
+            for event in outcome.events if outcome else ():
+                tx.append(
+                    grant.session_id,
+                    event,
+                    actor=self._actor,
+                    turn_id=grant.turn_id,
+                    fence=grant.fence,
+                )
+            tx.append(
+                grant.session_id, data, actor=self._actor, turn_id=grant.turn_id, fence=grant.fence
+            )
+
+        await self._transact(commit)
+        return ToolOutput(call_id=call.call_id, text=text, is_error=status != "ok")
+
+
+def refusal(resolution: Resolution) -> str:
+    """What the model is told of a rejection."""
+    if resolution.outcome == "cancelled":
+        return f"Not run: {resolution.reason or 'the request was cancelled'}."
+    if resolution.feedback:
+        return f"The person refused this call and says: {well_formed(resolution.feedback)}"
+    return "The person refused this call. Do not try it again in another way; ask, or go on without it."

@@ -1,0 +1,157 @@
+"""The one end of a turn: everything that ends with it, in one transaction (execution 2, T_final).
+
+Open calls get their results, pending approvals are cancelled, text that was cut off is kept, the
+terminal event is written and the session is given back; whoever reads the log sees all or nothing.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from attrs import frozen
+
+from callboard_rpc.common import (
+    Actor,
+    CallId,
+    Failure,
+    MessageId,
+    ToolStatus,
+    TurnId,
+    TurnOutcome,
+    Usage,
+)
+from callboard_rpc.events import Author, Error, Message, ToolResult, TurnFinished
+
+from ..approvals import service as approvals
+from ..log.transaction import SQL as LOG_SQL
+from ..log.transaction import Transaction
+from .answer import Answer
+from .boundary import Source, anything_waiting
+from .projection import SQL
+from .reservation import SYSTEM, Grant, assert_fence
+
+
+@frozen(kw_only=True)
+class Ending:
+    """How a turn ended. `by` is who ended it, where somebody did."""
+
+    outcome: TurnOutcome
+    usage: Usage
+    error: Failure | None = None
+    final_text: str | None = None
+    stop_reason: str | None = None
+    iterations: int = 0
+    duration_ms: int | None = None
+    by: Actor = SYSTEM
+    reason: str = "the turn ended"
+
+
+Hook: TypeAlias = Callable[[Transaction, Grant, Ending], None]
+"""Writes something of its own into the final transaction."""
+
+_STATUS: dict[TurnOutcome, ToolStatus] = {
+    "completed": "cancelled",
+    "failed": "cancelled",
+    "cancelled": "cancelled",
+    "interrupted": "interrupted",
+    "timed_out": "timed_out",
+}
+
+_TEXT: dict[ToolStatus, str] = {
+    "cancelled": "Cancelled before it ended; what it did until then stands.",
+    "interrupted": "Interrupted: the server stopped. Whether it took effect is not known.",
+    "timed_out": "Stopped by the turn's time limit; what it did until then stands.",
+}
+
+
+def message_of(
+    answer: Answer, author: Author, model: str, *, final: bool, partial: bool
+) -> Message:
+    """An answer as the event that keeps it."""
+    return Message(
+        message_id=MessageId(answer.message_id),
+        author=author,
+        content=tuple(answer.content),
+        final=final,
+        partial=partial,
+        usage=answer.usage if answer.usage.requests else None,
+        model=model,
+        stop_reason=answer.stop,
+    )
+
+
+def close_turn(
+    tx: Transaction, grant: Grant, ending: Ending, *, actor: Actor, hooks: Sequence[Hook] = ()
+) -> None:
+    """Writes the end of a turn. The caller has asserted the fence and written what was said last."""
+    status = _STATUS[ending.outcome]
+    for call_id, name in tx.all(SQL["open_calls_of_turn"], grant.turn_id):
+        tx.append(
+            grant.session_id,
+            ToolResult(call_id=CallId(call_id), name=name, status=status, text=_TEXT[status]),
+            actor=SYSTEM,
+            turn_id=grant.turn_id,
+            fence=grant.fence,
+        )
+    approvals.end_of_turn(
+        tx,
+        grant.turn_id,
+        by=ending.by,
+        via="restart" if ending.outcome == "interrupted" else "cancel",
+        reason=ending.reason,
+        fence=grant.fence,
+    )
+    for hook in hooks:
+        hook(tx, grant, ending)
+    if ending.error is not None:
+        tx.append(
+            grant.session_id,
+            Error(error=ending.error),
+            actor=actor,
+            turn_id=grant.turn_id,
+            fence=grant.fence,
+        )
+    tx.execute(LOG_SQL["delete_draft"], grant.turn_id)
+    tx.append(
+        grant.session_id,
+        TurnFinished(
+            turn_id=TurnId(grant.turn_id),
+            outcome=ending.outcome,
+            answered_through=tx.value(SQL["answered_through"], grant.session_id),
+            usage=ending.usage,
+            error=ending.error,
+            final_text=ending.final_text,
+            stop_reason=ending.stop_reason,
+            iterations=ending.iterations,
+            duration_ms=ending.duration_ms,
+        ),
+        actor=actor,
+        turn_id=grant.turn_id,
+        fence=grant.fence,
+    )
+    tx.execute(SQL["release"], grant.session_id, grant.fence)
+
+
+def complete(
+    tx: Transaction,
+    grant: Grant,
+    ending: Ending,
+    said: Message | None,
+    *,
+    actor: Actor,
+    sources: Sequence[Source],
+    hooks: Sequence[Hook] = (),
+) -> bool:
+    """Ends the turn unless something waits for it; what was said is committed either way.
+
+    False means that the turn goes on: decided in the same transaction in which a steer would have
+    been accepted, so that none falls between (coordination 59).
+    """
+    assert_fence(tx, grant)
+    goes_on = anything_waiting(tx, grant, sources)
+    if said is not None:
+        tx.append(grant.session_id, said, actor=actor, turn_id=grant.turn_id, fence=grant.fence)
+        tx.execute(LOG_SQL["delete_draft"], grant.turn_id)
+    if goes_on:
+        return False
+    close_turn(tx, grant, ending, actor=actor, hooks=hooks)
+    return True

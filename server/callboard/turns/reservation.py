@@ -1,0 +1,266 @@
+"""Who may run a session: one owner at a time, under a fence that only ever rises.
+
+Slot, logical owner and fence are one row, taken and given back in one transaction each
+(specs/execution.md 3 and 6). An execution reservation is for a run; a preparation reservation is for
+changing history, excludes runs and cannot start one. Both are given back on leaving their context,
+unless a run has taken the first over.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from types import TracebackType
+from typing import Any, Generic, TypeVar
+
+from attrs import frozen
+
+from callboard_rpc.common import Actor, TurnId, Usage
+from callboard_rpc.errors import CallboardError
+from callboard_rpc.events import TurnFinished
+
+from ..log.faults import StaleFence
+from ..log.log import Log
+from ..log.transaction import Transaction
+from .projection import SQL
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+SYSTEM = Actor(kind="system", id="callboard")
+
+
+@frozen(kw_only=True)
+class Grant:
+    """What a reservation gives: the right to write to a session under `fence`."""
+
+    session_id: str
+    turn_id: str
+    fence: int
+
+
+@frozen(kw_only=True)
+class Reserved(Generic[T]):
+    """The session is ours. `begun` is what the reserving transaction returned."""
+
+    reservation: "ExecutionReservation"
+    begun: T
+
+
+@frozen(kw_only=True)
+class AlreadyRunning:
+    """Somebody else runs the session; `turn_id` names their run, to be followed by its events."""
+
+    turn_id: str
+
+
+@frozen(kw_only=True)
+class NoWork:
+    """There was nothing to do, and the session was not taken."""
+
+
+def assert_fence(tx: Transaction, grant: Grant) -> None:
+    """First step of every write of a run (execution 8). Raises `StaleFence`, nothing is written."""
+    if tx.one(SQL["holds"], grant.session_id, grant.fence) is None:
+        raise StaleFence(grant.session_id, grant.fence)
+
+
+def _take(
+    tx: Transaction, session_id: str, host_id: str, *, kind: str, turn_id: str | None
+) -> int | None:
+    """Takes the session in a transaction; the fence, or None when it has an owner."""
+    row = tx.one(SQL["owner"], session_id)
+    if row is not None and row[1] is not None:
+        return None
+    fence: int = 1 if row is None else row[0]
+    tx.execute(SQL["take"], session_id, fence + 1, fence, kind, turn_id, host_id)
+    return fence
+
+
+class Reservations:
+    """Hands out reservations for one host. Releases run in tasks of their own, so that cancelling
+    whoever waits for one strands nothing (execution 6)."""
+
+    def __init__(self, log: Log, host_id: str) -> None:
+        self._log = log
+        self.host_id = host_id
+        self._releases: set[asyncio.Task[None]] = set()
+
+    async def reserve(
+        self, session_id: str, begin: Callable[[Transaction, Grant], T | None]
+    ) -> "Reserved[T] | AlreadyRunning | NoWork":
+        """Takes the session for a run, together with what `begin` writes; all or nothing.
+
+        `begin` returning None means that there is nothing to do: then nothing is taken.
+        """
+
+        def commit(tx: Transaction) -> "tuple[Grant, T] | AlreadyRunning | NoWork":
+            turn_id = tx.new_id("trn")
+            fence = _take(tx, session_id, self.host_id, kind="run", turn_id=turn_id)
+            if fence is None:
+                return AlreadyRunning(turn_id=_running(tx, session_id))
+            grant = Grant(session_id=session_id, turn_id=turn_id, fence=fence)
+            begun = begin(tx, grant)
+            if begun is None:
+                raise _Nothing
+            return grant, begun
+
+        attempt = asyncio.ensure_future(self._log.transact(commit))
+        try:
+            outcome = await asyncio.shield(attempt)
+        except _Nothing:
+            return NoWork()
+        except asyncio.CancelledError:
+            # the transaction cannot be called back: whatever it took must be given back (execution 4)
+            self._in_background(self._give_back_late(attempt))
+            raise
+        if isinstance(outcome, AlreadyRunning | NoWork):
+            return outcome
+        grant, begun = outcome
+        return Reserved(reservation=ExecutionReservation(self, grant), begun=begun)
+
+    async def _give_back_late(
+        self, attempt: "asyncio.Future[tuple[Grant, T] | AlreadyRunning | NoWork]"
+    ) -> None:
+        try:
+            outcome = await attempt
+        except Exception:
+            return
+        if isinstance(outcome, tuple):
+            await self.abandon(outcome[0])
+
+    async def prepare(self, session_id: str) -> "PreparationReservation":
+        """Takes the session for a change of its history. Raises turnInProgress while it has an owner."""
+
+        def commit(tx: Transaction) -> Grant:
+            fence = _take(tx, session_id, self.host_id, kind="prepare", turn_id=None)
+            if fence is None:
+                turn_id = _running(tx, session_id)
+                raise CallboardError(
+                    "turnInProgress",
+                    f"session {session_id} is running; wait for the turn to end, or cancel it",
+                    data={"turnId": turn_id},
+                )
+            return Grant(session_id=session_id, turn_id="", fence=fence)
+
+        return PreparationReservation(self, await self._log.transact(commit))
+
+    async def abandon(self, grant: Grant) -> None:
+        """Ends a run that never began, as cancelled, and frees the session. A no-op when the
+        session has another owner by now (execution 7)."""
+
+        def commit(tx: Transaction) -> None:
+            if tx.one(SQL["holds"], grant.session_id, grant.fence) is None:
+                return
+            if grant.turn_id and tx.one(SQL["turn"], grant.turn_id) is not None:
+                tx.append(
+                    grant.session_id,
+                    TurnFinished(
+                        turn_id=TurnId(grant.turn_id),
+                        outcome="cancelled",
+                        answered_through=tx.value(SQL["answered_through"], grant.session_id),
+                        usage=Usage(),
+                    ),
+                    actor=SYSTEM,
+                    turn_id=grant.turn_id,
+                    fence=grant.fence,
+                )
+            tx.execute(SQL["release"], grant.session_id, grant.fence)
+
+        await self._log.transact(commit)
+
+    def release(self, grant: Grant) -> "asyncio.Task[None]":
+        """`abandon` in a task that nobody's cancellation reaches."""
+        return self._in_background(self.abandon(grant))
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        task = asyncio.get_running_loop().create_task(work)
+        self._releases.add(task)
+        task.add_done_callback(self._released)
+        return task
+
+    def _released(self, task: "asyncio.Task[None]") -> None:
+        self._releases.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            _log.error("a reservation could not be given back", exc_info=task.exception())
+
+    async def settled(self) -> None:
+        """Waits for the releases that are under way."""
+        while self._releases:
+            await asyncio.wait(list(self._releases))
+
+
+def _running(tx: Transaction, session_id: str) -> str:
+    row = tx.one(SQL["owner"], session_id)
+    return "" if row is None or row[3] is None else row[3]
+
+
+class _Nothing(Exception):
+    """Undoes a reservation that turned out to have no work."""
+
+
+class ExecutionReservation:
+    """The right to run a session once. Leaving the context without `transfer` abandons it."""
+
+    def __init__(self, reservations: Reservations, grant: Grant) -> None:
+        self._reservations = reservations
+        self.grant = grant
+        self._armed = True
+
+    @property
+    def session_id(self) -> str:
+        return self.grant.session_id
+
+    @property
+    def turn_id(self) -> str:
+        return self.grant.turn_id
+
+    async def __aenter__(self) -> "ExecutionReservation":
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        fault: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.abandon()
+
+    def transfer(self) -> Grant:
+        """Hands the session to a run, which must end it. Only once, and only for its own session."""
+        if not self._armed:
+            raise ValueError(f"the reservation of turn {self.turn_id} was used already")
+        self._armed = False
+        return self.grant
+
+    async def abandon(self) -> None:
+        """Gives the session back. A no-op the second time, and after `transfer`."""
+        if self._armed:
+            self._armed = False
+            await asyncio.shield(self._reservations.release(self.grant))
+
+
+class PreparationReservation:
+    """The right to change a session's history. It has no turn, and cannot start one."""
+
+    def __init__(self, reservations: Reservations, grant: Grant) -> None:
+        self._reservations = reservations
+        self.grant = grant
+        self._armed = True
+
+    async def __aenter__(self) -> "PreparationReservation":
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        fault: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.abandon()
+
+    async def abandon(self) -> None:
+        """Gives the session back. A no-op the second time."""
+        if self._armed:
+            self._armed = False
+            await asyncio.shield(self._reservations.release(self.grant))
