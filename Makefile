@@ -15,11 +15,13 @@ PYTEST := $(BIN)/python -m pytest --ignore tests/bench
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
-$(INSTALLED): requirements.lock pyproject.toml .ci/setup
+$(INSTALLED): requirements.lock pyproject.toml .ci/setup .ci/uv
 	@.ci/setup
 
+# The stamp holds the folder that was set up: an environment that was moved with it no longer works.
 # Cold start matters, and PYTHONDONTWRITEBYTECODE would have every start compile anew.
 setup: $(INSTALLED) ## install everything into .venv, once
+	@[ "$$(cat $(INSTALLED))" = "$(CURDIR)" ] || .ci/setup
 	@$(BIN)/python -m compileall -q $(SOURCES)
 
 demo: setup ## an agent repairs a small project, in under half a minute
@@ -48,7 +50,7 @@ soak: setup ## the long randomised runs
 
 # Names and hashes only: where packages come from is the affair of whoever installs them.
 lock: setup ## resolve requirements.lock anew
-	@"$$(command -v uv || echo $(BIN)/uv)" pip compile -q pyproject.toml --group dev --universal \
+	@.ci/uv pip compile -q pyproject.toml --group dev --universal \
 		--python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
 		-o requirements.lock $(ARGS)
 
