@@ -1,0 +1,271 @@
+"""Every setting, with its type, its default and its unit. Names are those of ``config.toml``.
+
+A setting ``limits.queue`` is written ``[limits] queue = 200`` in TOML, ``CALLBOARD_LIMITS_QUEUE`` in
+the environment, and ``{"limits": {"queue": 200}}`` in ``initializationOptions.callboard.config``.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, TypeAlias, cast
+
+import attrs
+from attrs import field, frozen
+
+from callboard_rpc.approvals import Effect
+from callboard_rpc.server import ConfigValue
+
+from .fields import (
+    Kind,
+    choice,
+    choices_by_name,
+    integer,
+    kind_of,
+    names,
+    number,
+    optional_number,
+    optional_text,
+    tables,
+)
+
+Source: TypeAlias = Literal["params", "client", "environment", "workspace", "user", "default"]
+
+EFFECTS: tuple[Effect, ...] = ("allow", "ask", "deny")
+FEATURES = ("interrupts", "messaging", "peers")
+"""Experimental; all off unless named (PROTOCOL 1)."""
+
+_URL_PASSWORD = re.compile(r"://[^/?#]*@|[?&][^=]*(?:key|token)[^=]*=", re.IGNORECASE)
+_SECRET_KEY = re.compile(
+    r"key|token|secret|password|authorization|credential|cookie", re.IGNORECASE
+)
+
+
+@frozen(kw_only=True)
+class StoreSettings:
+    """Where the log lies, and how it is kept."""
+
+    path: str | None = optional_text(
+        "The database file, or a folder for it. Default: in the user's data directory."
+    )
+    checkpoint_bytes: int = integer(
+        4 * 1024 * 1024, "WAL size at which a checkpoint is made.", minimum=64 * 1024, unit="bytes"
+    )
+    wal_limit_bytes: int = integer(
+        64 * 1024 * 1024, "Size that the WAL file is cut back to.", minimum=64 * 1024, unit="bytes"
+    )
+    idempotency_days: int = integer(
+        7, "How long answers to requests with an idempotency key are kept.", minimum=1, unit="days"
+    )
+
+
+@frozen(kw_only=True)
+class ContextSettings:
+    """What a model is sent."""
+
+    tools: Literal["replay", "audit"] = choice(
+        "replay",
+        "Earlier turns' tool calls: 'replay' sends them again, 'audit' keeps them in the log only.",
+        ("replay", "audit"),
+    )
+    window_default: int = integer(
+        128_000,
+        "Context window of a model that does not tell its own.",
+        minimum=1024,
+        unit="tokens",
+    )
+    reserved_output: int = integer(
+        4096, "Part of the window that is left free for the answer.", minimum=1, unit="tokens"
+    )
+    compact_at: float = number(
+        0.85,
+        "Part of the window that is filled when the context is compacted.",
+        minimum=0.1,
+        maximum=1,
+    )
+
+
+@frozen(kw_only=True)
+class LimitSettings:
+    """What one turn, one session, one request may take."""
+
+    max_iterations: int = integer(50, "Model requests in one turn.", minimum=1, maximum=10_000)
+    model_calls: int = integer(
+        10, "Model requests at once, in this process.", minimum=1, maximum=1000
+    )
+    turn_total_s: float = number(3600, "Longest turn.", minimum=1, unit="seconds")
+    turn_idle_s: float = number(
+        900, "Longest time in which nothing of a turn moves.", minimum=1, unit="seconds"
+    )
+    model_timeout_s: float = number(
+        120, "Longest wait for a model's next byte.", minimum=1, unit="seconds"
+    )
+    cancel_grace_s: float = number(
+        5,
+        "Time between asking what runs to stop and killing it.",
+        minimum=0,
+        maximum=300,
+        unit="seconds",
+    )
+    queue: int = integer(200, "Prompts that may wait in one session.", minimum=1, maximum=100_000)
+    frame_bytes: int = integer(
+        32 * 1024 * 1024, "Largest JSON-RPC message.", minimum=64 * 1024, unit="bytes"
+    )
+    page_items: int = integer(200, "Items on a page of a list.", minimum=1, maximum=10_000)
+    page_bytes: int = integer(
+        1024 * 1024, "Size at which a page of a list ends.", minimum=4096, unit="bytes"
+    )
+    window: int = integer(
+        1000, "Events that a subscription may leave unacknowledged.", minimum=1, maximum=1_000_000
+    )
+    prompt_bytes: int = integer(8 * 1024 * 1024, "Largest prompt.", minimum=1024, unit="bytes")
+
+
+@frozen(kw_only=True)
+class ApprovalSettings:
+    """What an agent may do, and who is asked."""
+
+    mode: Literal["ask", "plan", "work"] = choice(
+        "work",
+        "Mode of new sessions; only in 'work' may an agent change anything.",
+        ("ask", "plan", "work"),
+    )
+    policy: Mapping[str, Effect] = choices_by_name(
+        "allow, ask or deny, by tool, by tool(pattern), or by effect (read, write, execute, kernel).",
+        EFFECTS,
+    )
+    narrowing: Mapping[str, Effect] = attrs.Factory(dict[str, Effect])
+    """What the workspace's own file says in ``approvals.policy``: it can only take away."""
+    unattended: Literal["park", "deny", "expire"] = choice(
+        "park",
+        "When nobody is connected who could answer: 'park' waits for as long as it takes, "
+        "'deny' refuses at once, 'expire' refuses after expire_s.",
+        ("park", "deny", "expire"),
+    )
+    expire_s: float | None = optional_number(
+        "Time after which an unanswered approval is refused. Default: never.",
+        minimum=1,
+        unit="seconds",
+    )
+
+
+@frozen(kw_only=True)
+class ToolSettings:
+    """How tools run."""
+
+    command_timeout_s: float = number(
+        120, "Longest run of a command that names no limit itself.", minimum=1, unit="seconds"
+    )
+    output_bytes: int = integer(
+        64 * 1024,
+        "Output of a tool that the model reads; the whole is kept.",
+        minimum=1024,
+        unit="bytes",
+    )
+    environment_allow: tuple[str, ...] = names(
+        (), "Variables of the environment that commands see besides the usual harmless ones."
+    )
+
+
+@frozen(kw_only=True)
+class DraftSettings:
+    """How often the unfinished answer of a running turn is saved: whichever comes first."""
+
+    interval_ms: int = integer(
+        250, "Time between two saves.", minimum=10, maximum=60_000, unit="ms"
+    )
+    bytes: int = integer(4096, "Text between two saves.", minimum=256, unit="bytes")
+
+
+@frozen(kw_only=True)
+class LogSettings:
+    """What the server writes about itself (not the event log)."""
+
+    level: Literal["debug", "info", "warning", "error"] = choice(
+        "warning", "Least severe lines that are written.", ("debug", "info", "warning", "error")
+    )
+    file: str | None = optional_text("Where they go instead of stderr.")
+
+
+@frozen(kw_only=True)
+class Origin:
+    """The layer that gave a value, and where in it: a file, or a variable of the environment."""
+
+    source: Source
+    place: str | None = None
+
+
+DEFAULT = Origin(source="default")
+
+
+@frozen(kw_only=True)
+class Settings:
+    """Everything that can be set. All have defaults: an empty configuration is a working one."""
+
+    model: str | None = optional_text("The model of new sessions, as provider/name.")
+    profile: str | None = optional_text("The agent definition of new sessions. Default: 'default'.")
+    instructions: str | None = optional_text(
+        "Text that every agent gets with its system prompt. The workspace's is added to the user's."
+    )
+    features: tuple[str, ...] = names((), "Experimental features to switch on.", known=FEATURES)
+    providers: Mapping[str, Any] = tables("Model providers, each a table (see `callboard doctor`).")
+    store: StoreSettings = field(factory=StoreSettings)
+    context: ContextSettings = field(factory=ContextSettings)
+    limits: LimitSettings = field(factory=LimitSettings)
+    approvals: ApprovalSettings = field(factory=ApprovalSettings)
+    tools: ToolSettings = field(factory=ToolSettings)
+    draft: DraftSettings = field(factory=DraftSettings)
+    log: LogSettings = field(factory=LogSettings)
+    origins: Mapping[str, Origin] = field(factory=dict[str, Origin], repr=False)
+    """Where each value that is no default came from, by its dotted key."""
+    entries: tuple[ConfigValue, ...] = field(default=(), repr=False)
+    """What stands in the open tables (`approvals.policy`, `providers`), each with its origin, and
+    the providers' own variables of the environment; secrets are already masked."""
+
+    def values(self) -> tuple[ConfigValue, ...]:
+        """Every setting for ``config/get``, in the order of this file; secrets only as ``"set"``."""
+        return (
+            *(self._value(key) for key, kind in each_setting() if not kind.open_table),
+            *self.entries,
+        )
+
+    def _value(self, key: str) -> ConfigValue:
+        origin = self.origins.get(key, DEFAULT)
+        value: Any = self
+        for part in key.split("."):
+            value = getattr(value, part)
+        if isinstance(value, tuple):
+            value = list(cast("tuple[Any, ...]", value))
+        return ConfigValue(key=key, value=value, source=origin.source, origin=origin.place)
+
+
+def each_setting() -> Iterator[tuple[str, Kind]]:
+    """Every setting's dotted key and kind."""
+    for top in attrs.fields(Settings):
+        kind = kind_of(top)
+        if kind is not None:
+            yield top.name, kind
+        elif top.name in GROUPS:
+            for inner in attrs.fields(GROUPS[top.name]):
+                inner_kind = kind_of(inner)
+                if inner_kind is not None:
+                    yield f"{top.name}.{inner.name}", inner_kind
+
+
+GROUPS: dict[str, type[Any]] = {
+    "store": StoreSettings,
+    "context": ContextSettings,
+    "limits": LimitSettings,
+    "approvals": ApprovalSettings,
+    "tools": ToolSettings,
+    "draft": DraftSettings,
+    "log": LogSettings,
+}
+
+
+def shown(key: str, value: Any) -> Any:
+    """`value` as ``config/get`` may tell it: ``"set"`` for what is, or could hold, a secret."""
+    name = key.rpartition(".")[2]
+    if _SECRET_KEY.search(name) or ".headers." in key or ".env." in key or ".args" in key:
+        return "set"
+    if isinstance(value, str) and _URL_PASSWORD.search(value):
+        return "set"
+    return value
