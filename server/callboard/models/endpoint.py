@@ -56,6 +56,10 @@ class Endpoint:
             return self.error("gave an empty response")
         return self.error("ended the stream before the answer was complete", retryable=True)
 
+    def stream_error(self, payload: Json, headers: Mapping[str, str]) -> ModelError:
+        """An error object that came in place of a part of the answer."""
+        return ModelError(self.http.stream_failure(self.card.provider, payload, headers))
+
     def error(self, said: str, *, retryable: bool = False) -> ModelError:
         provider = self.card.provider
         return ModelError(
@@ -87,8 +91,8 @@ class Refusals:
         failure = error.failure
         if error.started or failure.http_status not in _PARAMETER_STATUS:
             return False
-        for part in used - self._refused:
-            if self._parts[part].search(failure.message):
+        for part, words in self._parts.items():
+            if part in used and part not in self._refused and words.search(failure.message):
                 self._refused.add(part)
                 return True
         return False

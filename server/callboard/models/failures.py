@@ -113,6 +113,10 @@ def _read_object(payload: dict[str, Any]) -> Complaint | None:
     if inner is None:
         return None
     message = inner.message
+    place = payload.get("loc")
+    if isinstance(place, list):
+        # Servers built on pydantic name the field here and nowhere else.
+        message = f"{'.'.join(map(str, cast('list[object]', place)))}: {message}"
     raw = _nested_raw(payload.get("metadata"))
     if raw and raw not in message:
         # OpenRouter says "Provider returned error" and puts what matters here.
