@@ -232,12 +232,15 @@ def _first_line(change: FileChange) -> int | None:
 
 async def _guarded(context: ToolContext, path: Path, work: Callable[[], T], size: int = 0) -> T:
     """`work` on the file `path`: at once when it is small, else in a thread."""
-    try:
-        size = max(size, path.stat().st_size)
-    except (OSError, ValueError):
-        size = max(size, 0)
     call = partial(_explained, context, path, work)
-    return call() if size <= SMALL_BYTES else await finished(call)
+    return call() if max(size, _size(path)) <= SMALL_BYTES else await finished(call)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def _explained(context: ToolContext, path: Path, work: Callable[[], T]) -> T:

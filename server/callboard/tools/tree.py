@@ -68,7 +68,7 @@ def walk(
     root = next(r for r in workspace.roots if start.is_relative_to(r))
     above = start.relative_to(root)
     rules: tuple[_Rules, ...] = ()
-    for ancestor in reversed([Path(), *above.parents][:-1] if above.parts else []):
+    for ancestor in reversed(above.parents):
         rules += _rules_in(workspace, root / ancestor, _slashed(ancestor))
     at = _slashed(above)
     if at and _ignored(rules, at + "/"):
