@@ -7,9 +7,8 @@ of these for an async iterator, so that only its loop would be left.
 """
 
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing
-from typing import Literal, Protocol, TypeAlias, cast
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from typing import Literal, TypeAlias, cast
 
 import anyio
 from attrs import frozen
@@ -67,7 +66,7 @@ async def stream_with_retry(
     on_retry: OnRetry | None = None,
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
     fraction: Callable[[], float] = random.random,
-) -> AsyncIterator[ModelEvent]:
+) -> AsyncGenerator[ModelEvent]:
     """`model.stream(request)`, asked again when it fails before it said anything.
 
     Raises the last `ModelError` as it was. Cancelling ends a request and a wait alike, at once.
@@ -76,11 +75,14 @@ async def stream_with_retry(
     while True:
         spoke = False
         try:
-            async with aclosing(_closable(model.stream(request))) as events:
+            events = model.stream(request)
+            try:
                 async for event in events:
                     spoke = spoke or is_output(event)
                     yield event
-            return
+                return
+            finally:
+                await _close(events)
         except ModelError as error:
             attempt += 1
             spent = policy.mode == "bounded" and attempt > policy.retries
@@ -98,25 +100,7 @@ def is_output(event: ModelEvent) -> bool:
     return isinstance(event, TextDelta | ThoughtDelta | ReasoningBlock | ToolRequest)
 
 
-class _Closable(AsyncIterator[ModelEvent], Protocol):
-    async def aclose(self) -> None: ...
-
-
-class _NoClose:
-    """Gives an iterator that holds nothing the `aclose` that a generator has."""
-
-    def __init__(self, events: AsyncIterator[ModelEvent]) -> None:
-        self._events = events
-
-    def __aiter__(self) -> AsyncIterator[ModelEvent]:
-        return self._events
-
-    def __anext__(self) -> Awaitable[ModelEvent]:
-        return self._events.__anext__()
-
-    async def aclose(self) -> None:
-        return
-
-
-def _closable(events: AsyncIterator[ModelEvent]) -> _Closable:
-    return cast("_Closable", events if hasattr(events, "aclose") else _NoClose(events))
+async def _close(events: AsyncIterator[ModelEvent]) -> None:
+    """Ends a generator's request now, and not when it happens to be collected."""
+    if isinstance(events, AsyncGenerator):
+        await cast("AsyncGenerator[ModelEvent]", events).aclose()
