@@ -111,6 +111,10 @@ class KeyRing:
             value = None
         self._asked[provider] = value
 
+    def was_asked(self, provider: str) -> bool:
+        """Whether the keyring was asked for the key of `provider` already."""
+        return provider in self._asked
+
     def value(self, provider: str, variable: str | None = None) -> str | None:
         """The bare key, for the request that carries it; None when there is none."""
         key = self.find(provider, variable)
