@@ -3,19 +3,13 @@
 ``server/ping`` with ``{"echo": {"do": NAME, ...}}`` does something; with any other echo it answers.
 """
 
-import asyncio
 import contextvars
 import json
 import os
-import subprocess
 import sys
-import time
-from pathlib import Path
 
-STARTED = time.perf_counter()
-
-from callboard.rpc import boot  # noqa: E402
-from callboard.rpc.wire import Wire  # noqa: E402
+from callboard.rpc import boot
+from callboard.rpc.wire import Wire
 
 SECRET = "sk-probe-secret"
 MARK: contextvars.ContextVar[str] = contextvars.ContextVar("probe", default="clean")
@@ -39,7 +33,10 @@ def options():
 
 
 async def serve(wire, started):
+    import asyncio
     import itertools
+    import subprocess
+    from pathlib import Path
 
     import anyio
     import orjson
@@ -306,6 +303,8 @@ def main():
         framing=given.get("framing"),
         frame_limit=given.get("frameLimit", boot.DEFAULT_FRAME_LIMIT),
     )
+    import asyncio
+
     sys.exit(asyncio.run(serve(wire, started)))
 
 

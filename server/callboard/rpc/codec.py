@@ -63,7 +63,7 @@ def _whole(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    cls: type[Any] = type(value)
+    cls = cast("type[Any]", type(value))
     if attrs.has(cls):
         return convert.unstructure(value)
     raise TypeError(f"no JSON form for {cls.__name__}")

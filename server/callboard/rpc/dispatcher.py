@@ -8,7 +8,7 @@ behind it wait until it has started (`_Gate`).
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, cast
 
 import orjson

@@ -176,7 +176,7 @@ class FrameReader:
                     continue
             end = position + self._need
             have = min(end, len(buffer))
-            if _holds_header(buffer, max(position, self._scanned - _INNER_HEADER_MAX), have):
+            if _inner_header(buffer, max(position, self._scanned - _INNER_HEADER_MAX), have) >= 0:
                 self._lose("a body holds the next header: its Content-Length is too large", out)
                 break
             self._scanned = have
@@ -226,10 +226,11 @@ class FrameReader:
     def _skip_body(self, position: int, out: list[Item]) -> int:
         take = min(self._skip_left, len(self._buffer) - position)
         piece = bytes(self._buffer[position : position + take])
-        self._keep_head(piece, out)
-        self._skip_left -= take
         window = self._tail + piece
-        if _holds_header(window, 0, len(window)):
+        inner = _inner_header(window, 0, len(window))
+        self._keep_head(piece if inner < 0 else piece[: inner - len(self._tail)], out)
+        self._skip_left -= take
+        if inner >= 0:
             self._report_skipped(out)
             self._lose("a body holds the next header: its Content-Length is too large", out)
         elif self._skip_left == 0:
@@ -262,17 +263,18 @@ class FrameReader:
         out.append(Desync(reason))
 
 
-def _holds_header(data: bytes | bytearray, start: int, end: int) -> bool:
-    """Whether ``Content-Length: n`` and a line end stand in ``data[start:end]``.
+def _inner_header(data: bytes | bytearray, start: int, end: int) -> int:
+    """Where ``Content-Length: n`` and its line end end in ``data[start:end]``, or -1.
 
     No JSON text can hold that: a line end is not allowed inside of a string, nor the words outside.
     """
     at = data.find(b"ength:", start, end)
     while at >= 0:
-        if at - 9 >= start and _INNER_HEADER.match(data, at - 9, end):
-            return True
+        header = _INNER_HEADER.match(data, at - 9, end) if at - 9 >= start else None
+        if header is not None:
+            return header.end()
         at = data.find(b"ength:", at + 1, end)
-    return False
+    return -1
 
 
 class Head(NamedTuple):
