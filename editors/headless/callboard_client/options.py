@@ -14,7 +14,8 @@ from callboard_rpc.server import ClientCapabilities
 from .backoff import Backoff
 from .connection import Handler
 
-DEFAULT_COMMAND = (sys.executable, "-m", "callboard", "serve", "--framing", "ndjson")
+DEFAULT_COMMAND = (sys.executable, "-P", "-m", "callboard", "serve", "--framing", "ndjson")
+"""`-P` keeps the current folder, which may be anybody's, off the server's import path."""
 
 
 def _new_key() -> str:

@@ -81,7 +81,8 @@ class Run:
         self._deltas = deltas
         self._session: Session | None = None
         self._stream: EventStream | None = None
-        self._event_seq: int | None = None
+        self.event_seq: int | None = None
+        """The seq of the prompt in its session, once it is durable."""
         self._result: RunResult | None = None
         self._cancelling = False
         self.turn_id: TurnId | None = None
@@ -176,7 +177,7 @@ class Run:
         except BaseException:
             await self._stream.aclose()
             raise
-        self._event_seq = prompted.event_seq
+        self.event_seq = prompted.event_seq
         self.turn_id = prompted.turn_id
         if prompted.outcome == "recorded":
             self._result = RunResult(session_id=session.session_id, outcome="recorded")
@@ -196,9 +197,9 @@ class Run:
 
     def _observe(self, event: Event) -> None:
         match event.data:
-            case Ack(admits=admits) if self._event_seq in admits:
+            case Ack(admits=admits) if self.event_seq in admits:
                 self.turn_id = event.turn_id
-            case TriggersDropped(seqs=seqs) if self._event_seq in seqs:
+            case TriggersDropped(seqs=seqs) if self.event_seq in seqs:
                 self._end("dropped")
             case TurnParked(turn_id=turn_id) if turn_id == self.turn_id:
                 self._end("parked")

@@ -1,0 +1,149 @@
+"""Who answers the approvals of ``callboard run``, and how."""
+
+from collections.abc import Callable
+from typing import Literal, TypeAlias
+
+import anyio
+from attrs import define, field
+from rich.console import Console
+
+from callboard_client import Client, PendingApproval
+from callboard_rpc.approvals import Approval, ApprovalOption, FileChangeSubject
+from callboard_rpc.common import SessionId
+
+from . import cards
+from .keys import Keyboard
+from .present import Presenter
+from .terminal import line
+
+Policy: TypeAlias = Literal["ask", "allow", "deny", "rule"]
+"""``ask``: the person at the terminal; without one, deny. ``allow``: once, whatever it is.
+``deny``: whatever would be asked. ``rule``: only what standing rules allow, which is never asked;
+so whatever is asked is denied."""
+
+_WHY_DENIED = {
+    "ask": "denied, because there is no terminal to ask on (--approve allow|rule|deny decides it)",
+    "deny": "denied by --approve deny",
+    "rule": "denied, because no standing rule allows it (--approve rule)",
+}
+
+
+@define(kw_only=True)
+class Approver:
+    """Answers what the session `root` and its children ask; leaves everything else to others.
+
+    `denied` counts what was refused without a person having said so. `by` names who allowed,
+    when nobody was asked. Without a `keyboard` nobody is asked. `postponed` is set when a question
+    was left open.
+    """
+
+    root: SessionId
+    policy: Policy
+    console: Console
+    presenter: Presenter | None
+    keyboard: Keyboard | None
+    by: str = "--approve allow"
+    denied: int = 0
+    postponed: anyio.Event = field(factory=anyio.Event)
+
+    async def serve(self, client: Client) -> None:
+        """Answers one after the other until the client ends."""
+        async for pending in client.approval_requests():
+            if pending.root_id != self.root:
+                pending.defer()
+            elif self.policy == "ask" and self.keyboard is not None:
+                await self._until_settled(pending, self.keyboard)
+            else:
+                self._decide(pending)
+
+    # --- without a person -------------------------------------------------------------------------
+
+    def _decide(self, pending: PendingApproval) -> None:
+        allow = self.policy == "allow" and pending.approval.kind == "permission"
+        option = _first(pending.approval, "allow_once" if allow else "reject_once")
+        self._show_question(pending.approval)
+        if option is None:
+            pending.defer()
+            self._say(f"no option fits --approve {self.policy}: left open", "yellow")
+            self.postponed.set()
+        elif allow:
+            pending.answer(option.option_id)
+            self._say(f"allowed by {self.by}", "green")
+        else:
+            reason = _WHY_DENIED.get(self.policy, "denied: a question needs a person to answer it")
+            pending.answer(option.option_id, feedback=reason)
+            self._say(reason, "yellow")
+            self.denied += 1
+
+    # --- with one -------------------------------------------------------------------------------
+
+    async def _until_settled(self, pending: PendingApproval, keyboard: Keyboard) -> None:
+        """Asks; stops asking when another client's answer wins, or the turn is cancelled."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._stop_when_withdrawn, pending, tasks.cancel_scope.cancel)
+            await self._ask(pending, keyboard)
+            tasks.cancel_scope.cancel()
+
+    async def _stop_when_withdrawn(
+        self, pending: PendingApproval, stop: Callable[[], None]
+    ) -> None:
+        if await pending.wait_settled() == "withdrawn":
+            self.console.out("")
+            self._say("no longer asked: it was answered elsewhere, or cancelled", "dim")
+            stop()
+
+    async def _ask(self, pending: PendingApproval, keyboard: Keyboard) -> None:
+        approval = pending.approval
+        self._show_question(approval)
+        self.console.print(cards.options(approval), soft_wrap=True)
+        option = await self._choose(approval, keyboard)
+        if option is None:
+            pending.defer()
+            self._say("left open: any client can answer it", "yellow")
+            self.postponed.set()
+            return
+        feedback = None
+        if option.kind.startswith("reject") or approval.kind == "question":
+            feedback = await self._feedback(approval, keyboard)
+        pending.answer(option.option_id, feedback)
+
+    async def _choose(self, approval: Approval, keyboard: Keyboard) -> ApprovalOption | None:
+        count = len(approval.options)
+        self.console.out(f"    1-{count}, or d to decide later: ", end="")
+        while True:
+            key = await keyboard.key()
+            if key is None or key in ("d", "\x1b"):
+                self.console.out("later")
+                return None
+            if key.isascii() and key.isdigit() and 1 <= int(key) <= count:
+                option = approval.options[int(key) - 1]
+                self.console.print(line(option.name))
+                return option
+
+    async def _feedback(self, approval: Approval, keyboard: Keyboard) -> str | None:
+        what = "Your answer" if approval.kind == "question" else "What should it do instead"
+        self.console.out(f"    {what} (Enter for nothing): ", end="")
+        return (await keyboard.line() or "").strip() or None
+
+    # --- showing ----------------------------------------------------------------------------------
+
+    def _show_question(self, approval: Approval) -> None:
+        if self.presenter is not None:
+            self.presenter.settle()
+            if isinstance(approval.subject, FileChangeSubject):
+                self.presenter.note_diff(approval.call_id)
+        for each in cards.question(approval):
+            self.console.print(each, soft_wrap=True)
+
+    def _say(self, words: str, style: str) -> None:
+        self.console.print(line((f"    {words}", style)), soft_wrap=True)
+
+
+def _first(approval: Approval, kind: str) -> ApprovalOption | None:
+    """The option of that kind, else one of the same effect."""
+    exact = [option for option in approval.options if option.kind == kind]
+    effect = kind.partition("_")[0]
+    similar = [option for option in approval.options if option.kind.startswith(effect)]
+    # Never widen an answer that nobody gave: an "always" is not a substitute for a "once".
+    narrow = [option for option in similar if not option.kind.endswith("_always")]
+    return next(iter(exact or narrow), None)

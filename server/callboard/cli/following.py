@@ -1,0 +1,118 @@
+"""Follows one run to its end: shows it, answers its approvals, obeys Ctrl-C and the time limit."""
+
+import anyio
+from attrs import define, field
+
+from callboard_client import Client, RemoteError, Run, RunOutcome, RunResult
+from callboard_rpc.events import Event
+
+from .asking import Approver
+from .exits import Exit
+from .interrupts import Interrupts
+from .present import Presenter
+from .terminal import write_json_line
+from .wording import usage
+
+_OVERTIME_S = 10.0
+"""The server ends a turn that is over its time; this is how long it may take to."""
+
+_TOO_LATE = frozenset({"turnNotFound", "turnMismatch"})
+"""Errors of a cancel that mean that there is nothing left to cancel."""
+
+_EXITS: dict[RunOutcome, Exit] = {
+    "completed": Exit.OK,
+    "recorded": Exit.OK,
+    "failed": Exit.FAILED,
+    "interrupted": Exit.FAILED,
+    "parked": Exit.DENIED,
+    "dropped": Exit.CANCELLED,
+    "cancelled": Exit.CANCELLED,
+    "timed_out": Exit.TIMED_OUT,
+}
+
+
+@define(kw_only=True)
+class Follower:
+    """Without a `presenter` the run's events are written as JSON lines."""
+
+    client: Client
+    run: Run
+    approver: Approver
+    presenter: Presenter | None
+    interrupts: Interrupts
+    timeout_s: float | None
+    _result: RunResult | None = field(default=None, init=False)
+
+    async def follow(self) -> Exit:
+        """Returns when the run has ended, by whatever way."""
+        exit: Exit | None = None
+        async with anyio.create_task_group() as tasks:
+
+            async def end(ended: Exit | None) -> None:
+                nonlocal exit
+                exit = exit or ended
+                tasks.cancel_scope.cancel()
+
+            async def watch() -> None:
+                await self._watch()
+                await end(None)
+
+            async def postponed() -> None:
+                await self.approver.postponed.wait()
+                await end(Exit.DENIED)
+
+            async def killed() -> None:
+                await self.interrupts.second.wait()
+                self.client.kill()
+                await end(Exit.CANCELLED)
+
+            async def overdue() -> None:
+                if self.timeout_s is not None:
+                    await anyio.sleep(self.timeout_s + _OVERTIME_S)
+                    self._say("the server did not end the turn in time: cancelling it")
+                    await self._cancel("timed out")
+                    await anyio.sleep(_OVERTIME_S)
+                    await end(Exit.TIMED_OUT)
+
+            tasks.start_soon(watch)
+            tasks.start_soon(self.approver.serve, self.client)
+            tasks.start_soon(postponed)
+            tasks.start_soon(killed)
+            tasks.start_soon(self._cancel_when_asked)
+            tasks.start_soon(overdue)
+        return exit or self._exit_code()
+
+    async def _watch(self) -> None:
+        try:
+            while True:
+                item, wire = await self.run.receive()
+                if self.presenter is not None:
+                    self.presenter.show(item)
+                elif isinstance(item, Event):
+                    write_json_line(wire)
+        except StopAsyncIteration:
+            self._result = await self.run.result()
+
+    async def _cancel_when_asked(self) -> None:
+        await self.interrupts.first.wait()
+        self._say("cancelling; Ctrl-C again ends it at once")
+        await self._cancel("Ctrl-C")
+
+    async def _cancel(self, reason: str) -> None:
+        try:
+            await self.run.cancel(reason)
+        except RemoteError as fault:
+            if fault.kind not in _TOO_LATE:
+                raise
+
+    def _say(self, words: str) -> None:
+        if self.presenter is not None:
+            self.presenter.say((words, "yellow"))
+
+    def _exit_code(self) -> Exit:
+        result = self._result
+        assert result is not None
+        if self.presenter is not None:
+            self.presenter.footer(result.outcome, result.duration_ms, usage(result.usage))
+        code = _EXITS.get(result.outcome, Exit.FAILED)
+        return Exit.DENIED if code is Exit.OK and self.approver.denied else code

@@ -1,0 +1,59 @@
+"""Reading from the person at the terminal, in a way that can be cancelled."""
+
+import os
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Protocol
+
+import anyio
+
+
+class Keyboard(Protocol):
+    """Where answers come from. None means that nothing more will come."""
+
+    async def key(self) -> str | None: ...
+
+    async def line(self) -> str | None: ...
+
+
+class TerminalKeyboard:
+    """The terminal behind stdin. Single keys need no Enter where the platform can do it."""
+
+    async def key(self) -> str | None:
+        if os.name != "posix":
+            typed = await self.line()
+            return typed[:1] if typed else typed
+        descriptor = sys.stdin.fileno()
+        with _single_keys(descriptor):
+            await anyio.wait_readable(descriptor)
+            typed = os.read(descriptor, 64).decode(errors="replace")
+        return typed[:1] if typed and typed != "\x04" else None
+
+    async def line(self) -> str | None:
+        if os.name != "posix":
+            typed = await anyio.to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True)
+        else:
+            descriptor = sys.stdin.fileno()
+            await anyio.wait_readable(descriptor)
+            typed = os.read(descriptor, 64 * 1024).decode(errors="replace")
+        return typed.rstrip("\r\n") if typed else None
+
+
+@contextmanager
+def _single_keys(descriptor: int) -> Generator[None]:
+    """Keys arrive one by one and are not echoed; Ctrl-C remains a signal."""
+    import termios
+    import tty
+
+    before = termios.tcgetattr(descriptor)
+    tty.setcbreak(descriptor)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+
+
+def person_is_there() -> bool:
+    """Whether somebody can be asked: stdin is a terminal."""
+    return sys.stdin is not None and sys.stdin.isatty()  # pyright: ignore[reportUnnecessaryComparison]

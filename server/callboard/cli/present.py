@@ -1,0 +1,277 @@
+"""Shows a session as it happens."""
+
+from attrs import define, field
+from rich.console import Console
+from rich.live import Live
+
+from callboard_client import CaughtUp, Delta, StreamItem
+from callboard_client.terminal_text import TerminalText
+from callboard_rpc.common import SessionId, TextContent
+from callboard_rpc.events import (
+    ApprovalDecision,
+    ApprovalRequest,
+    CancelRequested,
+    Directive,
+    Error,
+    Event,
+    Message,
+    ModeChanged,
+    ModelChanged,
+    ModelRetried,
+    PlanUpdated,
+    Summary,
+    ToolCall,
+    ToolResult,
+    TriggersDropped,
+    TurnFinished,
+    TurnParked,
+    TurnStarted,
+    UnknownData,
+)
+
+from . import cards
+from .terminal import block, line
+from .wording import OUTCOME_WORDS, duration, usage
+
+
+@define
+class _Streamed:
+    """A message of which deltas were shown."""
+
+    received: str = ""
+    hole: bool = False
+    filter: TerminalText = field(factory=TerminalText)
+
+
+@define(kw_only=True)
+class Presenter:
+    """Prints items in order: answers as they stream, a line for each tool call when it has ended.
+
+    `root` is the session in front; what happens in its children is set off. `hidden_seq` is the seq
+    of a prompt that need not be repeated. On a terminal, running calls show in a line that goes
+    away. `details` also tells of what is no concern of somebody who only waits for the answer.
+    """
+
+    console: Console
+    root: SessionId
+    hidden_seq: int | None = None
+    details: bool = False
+    model: str | None = None
+    _streamed: dict[tuple[str, str], _Streamed] = field(factory=dict[tuple[str, str], _Streamed])
+    _calls: dict[str, ToolCall] = field(factory=dict[str, ToolCall])
+    _running: dict[str, str] = field(factory=dict[str, str])
+    _shown_diffs: set[str] = field(factory=set[str])
+    _open_line: bool = False
+    _open_kind: str | None = None
+    _live: Live | None = None
+    _last_error: str | None = None
+
+    def show(self, item: StreamItem) -> None:
+        match item:
+            case Delta():
+                if item.session_id == self.root:
+                    self._delta(item)
+            case CaughtUp():
+                return
+            case Event():
+                self._event(item)
+
+    def note_diff(self, call_id: str) -> None:
+        """The diff of this call has been shown already, with its question."""
+        self._shown_diffs.add(call_id)
+
+    def settle(self) -> None:
+        """Ends what is half shown, so that something else can be printed."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+        if self._open_line:
+            self.console.out("")
+        self._open_line, self._open_kind = False, None
+
+    def say(self, *parts: str | tuple[str, str]) -> None:
+        """A line of its own."""
+        self.settle()
+        self.console.print(line(*parts), soft_wrap=True)
+
+    # --- streaming --------------------------------------------------------------------------------
+
+    def _delta(self, delta: Delta) -> None:
+        if delta.kind == "tool_output":
+            self._output(delta)
+            return
+        key = (delta.message_id, delta.kind)
+        streamed = self._streamed.setdefault(key, _Streamed())
+        streamed.received += delta.text
+        streamed.hole |= delta.hole
+        self._write(delta.kind, ("…" if delta.hole else "") + streamed.filter.feed(delta.text))
+
+    def _output(self, delta: Delta) -> None:
+        """The last line that running commands printed, beside what runs."""
+        lines = delta.text.rstrip().splitlines()
+        if self._live is not None and lines:
+            self._live.update(line(("⋯ ", "cyan"), self._titles(), (f"  {lines[-1]}", "dim")))
+
+    def _write(self, kind: str, text: str) -> None:
+        if not text:
+            return
+        if kind != self._open_kind:
+            self.settle()
+            text = text.lstrip("\n")
+        self._stop_live()
+        self.console.out(text, style="dim italic" if kind == "thought" else None, end="")
+        self._open_kind = kind
+        self._open_line = not text.endswith("\n")
+
+    # --- events -----------------------------------------------------------------------------------
+
+    def _event(self, event: Event) -> None:
+        own = event.session_id == self.root
+        match event.data:
+            case Message() as message:
+                self._message(event, message, own=own)
+            case Directive(author=author, text=text):
+                self.say((f"» {author.name}: ", "magenta"), text)
+            case ToolCall() as call:
+                self._calls[call.call_id] = call
+                self._running[call.call_id] = call.title or call.name
+                self._show_running()
+            case ToolResult() as result:
+                self._result(result, own=own)
+            case PlanUpdated() as update:
+                self._lines(cards.plan(update))
+            case Error(error=failure):
+                self._error(failure.message)
+            case TurnStarted(model=model, mode=mode):
+                self.model = model if own else self.model
+                if self.details:
+                    self.say((f"● turn with {model}, mode {mode}", "dim"))
+            case TurnFinished() as end:
+                self._finished(end, own=own)
+            case TurnParked():
+                if self.details:
+                    self.say(("the turn waits for an approval", "yellow"))
+            case ApprovalRequest(approval=approval):
+                if self.details:
+                    self._lines(cards.question(approval))
+            case ApprovalDecision() as decision:
+                self._decision(decision)
+            case ModelRetried(attempt=attempt, delay_ms=delay_ms, error=failure):
+                self.say(
+                    (f"the model did not answer ({failure.message}); ", "yellow"),
+                    (f"attempt {attempt + 1} in {duration(delay_ms)}", "yellow"),
+                )
+            case Summary():
+                self.say(("the conversation so far was summarised", "dim"))
+            case CancelRequested():
+                if self.details:
+                    self.say(("cancelling", "yellow"))
+            case TriggersDropped(reason=reason):
+                self.say((f"waiting prompts were dropped: {reason}", "yellow"))
+            case ModeChanged(mode=mode):
+                self.say((f"mode is now {mode}", "dim"))
+            case ModelChanged(model=model):
+                self.say((f"model is now {model or 'the default'}", "dim"))
+            case UnknownData(type=kind):
+                if self.details:
+                    self.say((f"({kind})", "dim"))
+            case _:
+                return
+
+    def _message(self, event: Event, message: Message, *, own: bool) -> None:
+        if message.author.kind != "agent":
+            if event.seq != self.hidden_seq or not own:
+                self.settle()
+                self.console.print(block(f"› {_text(message)}", "bold blue"), soft_wrap=True)
+            return
+        text = _text(message)
+        if not own:
+            if text:
+                self.say((f"  {message.author.name}: ", "magenta"), (text, "dim"))
+            return
+        streamed = self._streamed.pop((message.message_id, "answer"), None)
+        self._streamed.pop((message.message_id, "thought"), None)
+        if streamed is None:
+            self._write("answer", TerminalText().feed(text))
+        elif text.startswith(streamed.received) and not streamed.hole:
+            rest = streamed.filter.feed(text[len(streamed.received) :])
+            self._write("answer", rest + streamed.filter.finish())
+        else:
+            self.settle()
+            self._write("answer", TerminalText().feed(text))
+        self.settle()
+        if message.partial:
+            self.say(("(cut off)", "yellow"))
+
+    def _result(self, result: ToolResult, *, own: bool) -> None:
+        call = self._calls.pop(result.call_id, None)
+        self._running.pop(result.call_id, None)
+        self.settle()
+        shown = cards.result_line(call, result)
+        if not own:
+            shown = line("  ").append_text(shown)
+        self.console.print(shown, soft_wrap=True)
+        if own:
+            fresh = result.call_id not in self._shown_diffs
+            self._lines(cards.result_details(call, result, with_diff=fresh))
+        self._show_running()
+
+    def _decision(self, decision: ApprovalDecision) -> None:
+        resolution = decision.resolution
+        style = "green" if resolution.outcome == "allowed" else "yellow"
+        by = resolution.by.name or resolution.by.id
+        if resolution.by.kind == "policy" and not self.details:
+            return
+        self.say((f"  {resolution.outcome} by {by}", style), (f"  {resolution.feedback or ''}", ""))
+
+    def _finished(self, end: TurnFinished, *, own: bool) -> None:
+        self.settle()
+        if own and end.error is not None:
+            self._error(end.error.message)
+        if self.details and own:
+            self.footer(end.outcome, end.duration_ms, usage(end.usage))
+
+    def footer(self, outcome: str, duration_ms: int | None, spent: str) -> None:
+        """How a turn ended, how long it took, what it cost, and on which model."""
+        words, style = OUTCOME_WORDS.get(outcome, (outcome, "yellow"))
+        took = None if duration_ms is None else duration(duration_ms)
+        rest = " · ".join(part for part in (took, spent, self.model) if part)
+        self.say((words, style), (f" · {rest}" if rest else "", "dim"))
+
+    def _error(self, message: str) -> None:
+        if message != self._last_error:
+            self._last_error = message
+            self.say(("✗ ", "bold red"), (message, "red"))
+
+    # --- drawing ----------------------------------------------------------------------------------
+
+    def _lines(self, lines: list[cards.Text]) -> None:
+        if lines:
+            self.settle()
+        for each in lines:
+            self.console.print(each, soft_wrap=True)
+
+    def _titles(self) -> str:
+        return ", ".join(self._running.values())
+
+    def _show_running(self) -> None:
+        """Shows what runs in a line that goes away, if this is a terminal."""
+        if not self._running or not self.console.is_terminal:
+            return
+        self.settle()
+        self._live = Live(
+            line(("⋯ ", "cyan"), self._titles()),
+            console=self.console,
+            transient=True,
+            auto_refresh=False,
+        )
+        self._live.start(refresh=True)
+
+    def _stop_live(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+
+def _text(message: Message) -> str:
+    return "".join(part.text for part in message.content if isinstance(part, TextContent))

@@ -1,0 +1,192 @@
+"""``callboard run``: one prompt, from a terminal or a script."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import anyio
+from attrs import evolve
+from cyclopts import Parameter
+
+from callboard_client import Client, Run
+from callboard_rpc.common import Limits, Mode, SessionId
+from callboard_rpc.server import ClientCapabilities
+
+from .asking import Approver, Policy
+from .exits import CommandError, Exit
+from .following import Follower
+from .interrupts import Interrupts
+from .keys import TerminalKeyboard, person_is_there
+from .naming import resolve
+from .present import Presenter
+from .server import StoreOption, connect
+from .terminal import open_console
+
+
+async def run(
+    prompt: str,
+    /,
+    *,
+    cwd: Annotated[Path | None, Parameter(name=["--cwd", "-C"])] = None,
+    session: Annotated[str | None, Parameter(name=["--session", "-s"])] = None,
+    model: Annotated[str | None, Parameter(name=["--model", "-m"])] = None,
+    profile: str | None = None,
+    mode: Mode | None = None,
+    title: str | None = None,
+    json: Annotated[bool, Parameter(negative=())] = False,
+    approve: Literal["ask", "allow", "deny", "rule"] = "ask",
+    max_turns: int | None = None,
+    max_tokens: int | None = None,
+    max_cost: float | None = None,
+    timeout: float | None = None,
+    store: StoreOption | None = None,
+) -> int:
+    """Prompt an agent, watch it work, answer what it asks.
+
+    Ctrl-C cancels the turn; a second Ctrl-C ends it at once.
+
+    The exit code tells the outcome: 0 completed, 1 failed, 2 bad input, 3 something was refused
+    because nobody could be asked, or waits for an approval, 124 timed out, 130 cancelled.
+
+    Parameters
+    ----------
+    prompt
+        What the agent is to do; `-` reads it from stdin, `--` goes before one that begins with `-`.
+    cwd
+        The folder it works in; the current one by default.
+    session
+        Go on with this session; the beginning of its id is enough.
+    model
+        The model to use, as `provider/name`.
+    profile
+        The agent definition of a new session.
+    mode
+        What may be done without asking.
+    title
+        The session's title.
+    json
+        Print each event as a line of JSON, and nothing else, on stdout.
+    approve
+        Who answers approvals: `ask` you at the terminal, `allow` each once, `deny` them all, or
+        `rule`: allow only what standing rules allow.
+    max_turns
+        Steps of the model at the most.
+    max_tokens
+        Tokens at the most.
+    max_cost
+        Cost at the most, in the currency of the model's price.
+    timeout
+        Seconds at the most.
+    """
+    text = _read_prompt(prompt)
+    limits = _limits(max_turns, max_tokens, max_cost, timeout)
+    folder = _folder(cwd)
+    if session is not None and cwd is not None:
+        raise CommandError(
+            "--cwd and --session exclude each other: a session keeps its folder", exit=Exit.USAGE
+        )
+    interrupts = Interrupts()
+    code = Exit.CANCELLED
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(interrupts.watch)
+        interrupts.scope = tasks.cancel_scope
+        capabilities = ClientCapabilities(approvals=True, deltas=not json)
+        async with connect(store, name="run", capabilities=capabilities) as client:
+            found = None if session is None else (await resolve(client, session)).session_id
+            turn = client.run(
+                text,
+                cwd=folder,
+                session_id=found,
+                title=title,
+                profile=profile,
+                model=model,
+                mode=mode,
+                limits=limits,
+                deltas=not json,
+            )
+            async with turn:
+                interrupts.scope = None
+                code = await _follow(client, turn, interrupts, approve, timeout, json=json)
+        tasks.cancel_scope.cancel()
+    return code
+
+
+async def _follow(
+    client: Client,
+    turn: Run,
+    interrupts: Interrupts,
+    policy: Policy,
+    timeout_s: float | None,
+    *,
+    json: bool,
+) -> Exit:
+    session = turn.session
+    console = open_console(stderr=json)
+    presenter = None
+    if not json:
+        presenter = Presenter(
+            console=console,
+            root=session.session_id,
+            hidden_seq=turn.event_seq,
+            model=session.model,
+        )
+        _introduce(presenter, session.session_id)
+    approver = Approver(
+        root=session.root_id,
+        policy=policy,
+        console=console,
+        presenter=presenter,
+        keyboard=TerminalKeyboard() if person_is_there() else None,
+    )
+    follower = Follower(
+        client=client,
+        run=turn,
+        approver=approver,
+        presenter=presenter,
+        interrupts=interrupts,
+        timeout_s=timeout_s,
+    )
+    code = await follower.follow()
+    if presenter is not None and approver.postponed.is_set():
+        presenter.say(
+            ("An approval is open. Answer it in any client, or go on with: ", "yellow"),
+            f"callboard run --session {session.session_id} …",
+        )
+    return code
+
+
+def _introduce(presenter: Presenter, session_id: SessionId) -> None:
+    presenter.say((f"session {session_id}", "dim"))
+
+
+def _read_prompt(prompt: str) -> str:
+    text = sys.stdin.read() if prompt == "-" else prompt
+    if not text.strip():
+        raise CommandError("the prompt is empty: say what the agent is to do", exit=Exit.USAGE)
+    # Bytes of the command line that are no UTF-8 arrive as lone surrogates.
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _folder(cwd: Path | None) -> Path:
+    folder = (cwd or Path.cwd()).absolute()
+    if not folder.is_dir():
+        raise CommandError(f"--cwd {folder}: there is no such folder", exit=Exit.USAGE)
+    return folder
+
+
+def _limits(
+    turns: int | None, tokens: int | None, cost: float | None, timeout_s: float | None
+) -> Limits | None:
+    given = {
+        "--max-turns": turns,
+        "--max-tokens": tokens,
+        "--max-cost": cost,
+        "--timeout": timeout_s,
+    }
+    for name, value in given.items():
+        if value is not None and not value > 0:
+            raise CommandError(f"{name} must be more than 0, is {value:g}", exit=Exit.USAGE)
+    if all(value is None for value in given.values()):
+        return None
+    limits = Limits(turns=turns, tokens=tokens, cost=cost)
+    return limits if timeout_s is None else evolve(limits, timeout_ms=max(int(timeout_s * 1000), 1))
