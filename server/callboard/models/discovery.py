@@ -60,19 +60,22 @@ async def discover(
     candidates: tuple[Candidate, ...] = CANDIDATES,
     timeout_s: float = TIMEOUT_S,
 ) -> tuple[LocalServer, ...]:
-    """The servers among `candidates` that answer within `timeout_s`, in that order. Never raises."""
+    """The servers among `candidates` that answer, in that order. Never raises.
+
+    `timeout_s` is for each step by itself (to connect, to list), so that the time which the first
+    import of the HTTP client takes is not held against a server.
+    """
     found: dict[int, LocalServer] = {}
 
     async def look(number: int, candidate: Candidate) -> None:
-        with anyio.move_on_after(timeout_s):
-            models = await _models_of(http, candidate, timeout_s)
-            if models is not None:
-                found[number] = LocalServer(
-                    provider=candidate.provider,
-                    title=candidate.title,
-                    base_url=candidate.base_url,
-                    models=models,
-                )
+        models = await _models_of(http, candidate, timeout_s)
+        if models is not None:
+            found[number] = LocalServer(
+                provider=candidate.provider,
+                title=candidate.title,
+                base_url=candidate.base_url,
+                models=models,
+            )
 
     async with anyio.create_task_group() as group:
         for number, candidate in enumerate(candidates):
@@ -108,13 +111,14 @@ async def _listed(
     except ModelError:
         return None
     # Ollama has a list of its own form beside the common one.
-    return _names(answer, "data", "id") or _names(answer, "models", "name")
+    common = _names(answer, "data", "id")
+    return common if common is not None else _names(answer, "models", "name")
 
 
 async def _models_of(
     http: "HttpClient", candidate: Candidate, timeout_s: float
 ) -> tuple[str, ...] | None:
-    if not await _listens(candidate.base_url):
+    if not await _listens(candidate.base_url, timeout_s):
         return None
     root = candidate.base_url.removesuffix("/v1")
     urls = [f"{candidate.base_url}/models", *([f"{root}/api/tags"] if candidate.tags else [])]
@@ -125,14 +129,16 @@ async def _models_of(
     return None
 
 
-async def _listens(base_url: str) -> bool:
+async def _listens(base_url: str, timeout_s: float) -> bool:
     parts = urlsplit(base_url)
-    try:
-        stream = await anyio.connect_tcp(parts.hostname or "127.0.0.1", parts.port or 80)
-    except OSError:
-        return False
-    await stream.aclose()
-    return True
+    with anyio.move_on_after(timeout_s):
+        try:
+            stream = await anyio.connect_tcp(parts.hostname or "127.0.0.1", parts.port or 80)
+        except OSError:
+            return False
+        await stream.aclose()
+        return True
+    return False
 
 
 def _names(answer: object, items: str, key: str) -> tuple[str, ...] | None:
