@@ -27,7 +27,7 @@ from callboard_rpc.server import ModelInfo
 
 if TYPE_CHECKING:
     from callboard.models.discovery import LocalServer
-    from callboard.models.http import HttpClient
+    from callboard.models.http import HttpClient, Timeouts
     from callboard.models.keys import ApiKey, KeyRing
 
 DEMO_ID = "scripted/demo"
@@ -66,6 +66,7 @@ class Selection:
 
 class ModelCatalog:
     """Resolves model ids. `probe` finds servers on this machine; `clock` is monotonic, in seconds.
+    `timeouts` are those of every request to a model; None means the defaults.
 
     A model is made once and kept, so what it remembers (a scenario's counts, what a server refuses)
     holds for the life of the catalogue.
@@ -80,6 +81,7 @@ class ModelCatalog:
         probe: Probe | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
+        timeouts: "Timeouts | None" = None,
     ) -> None:
         self._settings = settings
         self._keys = keys
@@ -87,6 +89,7 @@ class ModelCatalog:
         self._environ = environ
         self._probe = probe
         self._clock = clock
+        self._timeouts = timeouts
         self._providers = all_providers(settings.providers, environ)
         self._models: dict[object, Model] = {}
         self._listed: dict[str, str] = {}
@@ -310,7 +313,11 @@ class ModelCatalog:
                 from callboard.models.openai_responses import OpenAIResponses as Adapter
             case "openai_chat":
                 from callboard.models.openai_chat import OpenAIChat as Adapter
-        return Adapter(card, self._http, provider.base_url, key, dict(provider.headers))
+        from callboard.models.http import DEFAULT_TIMEOUTS
+
+        timeouts = self._timeouts or DEFAULT_TIMEOUTS
+        headers = dict(provider.headers)
+        return Adapter(card, self._http, provider.base_url, key, headers, timeouts=timeouts)
 
     def _scripted(self, name: str) -> Model:
         from callboard.models.scenario import ScenarioError

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,18 @@ from typing import Any
 import anyio
 import pytest
 
-from callboard.models.base import Model, ModelRequest, Price, Text, TextDelta, UserMessage
+from callboard.models.base import (
+    Model,
+    ModelError,
+    ModelRequest,
+    Price,
+    Text,
+    TextDelta,
+    UserMessage,
+)
 from callboard.models.catalog import ModelCatalog, ModelSettings
 from callboard.models.discovery import Candidate, LocalServer, discover
-from callboard.models.http import HttpClient
+from callboard.models.http import HttpClient, Timeouts
 from callboard.models.keys import KeyRing
 from callboard.models.scripted import Scripted
 from callboard_rpc.errors import CallboardError
@@ -138,6 +147,44 @@ async def test_a_key_in_the_file_counts_as_well(tmp_path: Path) -> None:
     selection = await Bench(tmp_path).catalog.selected()
     assert selection.model_id.startswith("anthropic/")
     assert str(path) in selection.source
+
+
+class Ring:
+    """A keyring with one password."""
+
+    def __init__(self) -> None:
+        self.threads: set[int] = set()
+
+    def get_password(self, service_name: str, username: str) -> str | None:
+        self.threads.add(threading.get_ident())
+        return "sk-0123456789" if (service_name, username) == ("callboard", "anthropic") else None
+
+
+async def test_the_keyring_is_asked_in_a_thread_of_its_own(tmp_path: Path) -> None:
+    ring = Ring()
+    keys = KeyRing({}, tmp_path, lambda: ring)
+    catalog = ModelCatalog(ModelSettings(), keys, HttpClient(), {}, Prober(OLLAMA))
+    selection = await catalog.selected()
+    assert selection.model_id.startswith("anthropic/")
+    assert "keyring" in selection.source
+    assert threading.get_ident() not in ring.threads
+
+
+async def test_limits_of_time_reach_the_adapter(tmp_path: Path) -> None:
+    async with HttpFake(Reply(end="silent")) as fake:
+        tables = {"mine": {"base_url": f"{fake.url}/v1"}}
+        http = HttpClient()
+        catalog = ModelCatalog(
+            ModelSettings(providers=tables),
+            KeyRing({}, tmp_path, lambda: None),
+            http,
+            {},
+            Prober(),
+            timeouts=Timeouts(first_byte_s=0.05),
+        )
+        with pytest.raises(ModelError, match="sent nothing for 0.05 s"):
+            await answer(await catalog.resolve("mine/m"))
+        await http.aclose()
 
 
 async def test_a_local_server_is_used_when_there_is_no_key(tmp_path: Path) -> None:
