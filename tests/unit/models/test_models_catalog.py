@@ -182,7 +182,7 @@ async def test_limits_of_time_reach_the_adapter(tmp_path: Path) -> None:
             Prober(),
             timeouts=Timeouts(first_byte_s=0.05),
         )
-        with pytest.raises(ModelError, match="sent nothing for 0.05 s"):
+        with pytest.raises(ModelError, match=r"sent nothing for 0\.05 s"):
             await answer(await catalog.resolve("mine/m"))
         await http.aclose()
 
