@@ -99,10 +99,9 @@ def regular_file(workspace: Workspace, path: Path) -> Generator[int, None, None]
 
     Raises `ToolFailure` for anything that is not a regular file, `OSError` as `open` does.
     """
+    _refuse_root(workspace, path)
     with folder(workspace, path.parent) as parent:
         name = str(path) if parent is None else path.name
-        if path in workspace.roots:
-            raise ToolFailure(f"{shown(workspace, path)} is a directory, not a file.")
         try:
             descriptor = os.open(name, _READ, dir_fd=parent)
         except OSError as fault:
@@ -115,6 +114,11 @@ def regular_file(workspace: Workspace, path: Path) -> Generator[int, None, None]
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def _refuse_root(workspace: Workspace, path: Path) -> None:
+    if path in workspace.roots:
+        raise ToolFailure(f"{shown(workspace, path)} is a directory, not a file.")
 
 
 def _explain_special(workspace: Workspace, path: Path, parent: int | None, name: str) -> None:
@@ -154,6 +158,7 @@ def replace(workspace: Workspace, path: Path, data: bytes) -> None:
     that it needs are made. Readers see the old or the new content, never a mixture, also after a
     crash. Raises `ToolFailure` when `path` is not a file that may be written, `OSError` otherwise.
     """
+    _refuse_root(workspace, path)
     existing_parent, missing = _existing_part(path.parent)
     with folder(workspace, existing_parent, missing=missing) as parent:
         target = str(path) if parent is None else path.name

@@ -186,10 +186,13 @@ _HIGH = re.compile(
     r"|(^|[\s'\"=/])\.git/(hooks|config)"
 )
 
+_JUDGED_CHARS = 4000
+
 
 def command_risk(command: str) -> Risk:
-    """How much a command could break, as far as its words tell."""
-    return "high" if _HIGH.search(command[:20_000]) else "medium"
+    """How much a command could break, as far as its words tell; much when it is too long to tell."""
+    too_long = len(command) > _JUDGED_CHARS
+    return "high" if too_long or _HIGH.search(command) else "medium"
 
 
 RUN_COMMAND = Tool(

@@ -18,6 +18,7 @@ class OutputBuffer:
 
     def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
         self._half = kept_bytes // 2
+        self._piece = max(min(_PIECE_BYTES, self._half // 8), 1)
         self._head: deque[bytearray] = deque()
         self._head_size = 0
         self._tail: deque[bytearray] = deque()
@@ -29,12 +30,12 @@ class OutputBuffer:
         self.total += len(data)
         room = self._half - self._head_size
         if room > 0:
-            _append(self._head, data[:room])
+            _append(self._head, data[:room], self._piece)
             self._head_size += min(room, len(data))
             data = data[room:]
         if not data:
             return
-        _append(self._tail, data)
+        _append(self._tail, data, self._piece)
         self._tail_size += len(data)
         while self._tail_size - len(self._tail[0]) >= self._half:
             self._tail_size -= len(self._tail.popleft())
@@ -74,9 +75,9 @@ class OutputBuffer:
         return drained
 
 
-def _append(pieces: deque[bytearray], data: bytes) -> None:
+def _append(pieces: deque[bytearray], data: bytes, size: int) -> None:
     """Small pieces are put together: a million pieces of a byte each would cost fifty times that."""
-    if pieces and len(pieces[-1]) + len(data) <= _PIECE_BYTES:
+    if pieces and len(pieces[-1]) + len(data) <= size:
         pieces[-1] += data
     else:
         pieces.append(bytearray(data))

@@ -34,7 +34,7 @@ GRACE_S = 0.3
 _READ_BYTES = 256 * 1024
 _PIPE_BYTES = 1024 * 1024
 _BACKGROUND_S = 0.1
-"""How long after the command's own end what it printed last may take to arrive."""
+"""How long what a command left behind has to end, or to go its own way, before it is ended."""
 
 _POLL_S = 0.01
 _KILL_ROUNDS = 50
@@ -71,12 +71,10 @@ async def run_process(
     loop = asyncio.get_running_loop()
     source, process = _started(argv, cwd, {**environment, MARK: mark})
     exited: asyncio.Future[None] = loop.create_future()
-    closed: asyncio.Future[None] = loop.create_future()
 
     def take() -> None:
         if not _pass_on(source, feed):
             loop.remove_reader(source)
-            _settle(closed)
 
     whole = False
     try:
@@ -92,7 +90,6 @@ async def run_process(
         code = process.wait()
         background = 0
         if _group_exists(process.pid):
-            await asyncio.wait((closed,), timeout=_BACKGROUND_S)
             background = await finished(partial(_end_group, process.pid))
             _drain(source, feed)
         whole = True
@@ -115,9 +112,8 @@ def _started(
         if sys.platform == "linux":
             import fcntl
 
-            with contextlib.suppress(
-                OSError
-            ):  # a wider pipe wakes us less often; not all may have it
+            # A wider pipe wakes us less often; a user may have only so many of them.
+            with contextlib.suppress(OSError):
                 fcntl.fcntl(sink, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         process = subprocess.Popen(
             argv,
@@ -243,8 +239,13 @@ def _end_tree(leader: int, mark: str) -> None:
 
 
 def _end_group(leader: int) -> int:
-    """Ends what is left in the group of the collected `leader`. Returns how many that were."""
-    return _end(partial(_group, leader), None)
+    """Ends what stays in the group of the collected `leader`. Returns how many that were."""
+    deadline = time.monotonic() + _BACKGROUND_S
+    while _group(leader):
+        if time.monotonic() > deadline:
+            return _end(partial(_group, leader), None)
+        time.sleep(_POLL_S)
+    return 0
 
 
 def _end(members: "Callable[[], list[psutil.Process]]", leader: int | None) -> int:
