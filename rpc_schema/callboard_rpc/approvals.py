@@ -106,6 +106,7 @@ class Approval:
     call_id: CallId
     kind: Literal["permission", "question"]
     title: str
+    tool: str
     subject: Subject
     options: tuple[ApprovalOption, ...]
     created_at: str

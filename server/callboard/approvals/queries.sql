@@ -49,3 +49,6 @@ SELECT rule_id, scope, session_id, workspace, tool, pattern, effect, created_at,
 FROM rules WHERE scope = 'global' OR (scope = 'session' AND session_id = ?)
   OR (scope = 'workspace' AND workspace = ?)
 ORDER BY rule_id;
+
+-- name: folders
+SELECT cwd, directories FROM sessions WHERE session_id = ?;

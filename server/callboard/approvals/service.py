@@ -121,12 +121,15 @@ def end_of_turn(
 class Approvals:
     """The approvals and rules of one store, and those in this process who wait for an answer.
 
-    `suggest` makes the pattern of the rule that an "always" answer creates: it is given the approval
-    and the rule's scope, and returns tool and pattern.
+    `suggest` makes the pattern of the rule that a standing answer creates: it is given the approval,
+    the rule's scope and the session's folders, and returns tool and pattern.
     """
 
     def __init__(
-        self, log: Log, *, suggest: Callable[[Approval, RuleScope], tuple[str, str | None]]
+        self,
+        log: Log,
+        *,
+        suggest: Callable[[Approval, RuleScope, tuple[str, ...]], tuple[str, str | None]],
     ) -> None:
         self._log = log
         self._suggest = suggest
@@ -230,8 +233,8 @@ class Approvals:
     def _keep_rule(
         self, tx: Transaction, approval: Approval, scope: RuleScope, *, allowed: bool, by: Actor
     ) -> RuleId:
-        tool, pattern = self._suggest(approval, scope)
-        workspace = tx.value("SELECT cwd FROM sessions WHERE session_id = ?", approval.session_id)
+        workspace, more = tx.one(SQL["folders"], approval.session_id) or ("", "[]")
+        tool, pattern = self._suggest(approval, scope, (workspace, *orjson.loads(more)))
         rule = Rule(
             rule_id=RuleId(tx.new_id("rule")),
             scope=scope,

@@ -8,7 +8,7 @@ commits of other processes are noticed by a short poll while somebody watches.
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,7 +22,7 @@ from . import search
 from .faults import store_error
 from .ids import IdSource
 from .record import SELECT, Record
-from .scope import Filter
+from .scope import APPROVAL_TYPES, Filter
 from .sqlite import sqlite3
 from .store import Store
 from .text import restore
@@ -71,6 +71,7 @@ class Log:
         self._listeners: list[Callable[[list[Record]], None]] = []
         self._moved = asyncio.Event()
         self._watchers = 0
+        self._session_watches: dict[str, set[asyncio.Event]] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._index_wanted = asyncio.Event()
 
@@ -161,6 +162,14 @@ class Log:
         """Rows of a read-only statement."""
         try:
             rows: Any = await self._reader.execute_fetchall(sql, params)
+            return list(rows)
+        except (sqlite3.Error, OSError) as fault:
+            raise store_error(fault, self.path) or fault from fault
+
+    async def query_named(self, sql: str, params: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        """Like `query`, for a statement with ``:named`` parameters."""
+        try:
+            rows: Any = await self._reader.execute_fetchall(sql, dict(params))  # pyright: ignore[reportArgumentType]
             return list(rows)
         except (sqlite3.Error, OSError) as fault:
             raise store_error(fault, self.path) or fault from fault
@@ -331,6 +340,10 @@ class Log:
         self._index_wanted.set()
         for listener in list(self._listeners):
             listener(records)
+        if self._session_watches:
+            for record in records:
+                for changed in self._session_watches.get(record.session_id, ()):
+                    changed.set()
 
     async def moved(self, pos: int) -> int:
         """Waits until the head is beyond `pos`, by whatever process, and returns the head."""
@@ -341,6 +354,35 @@ class Log:
             return self._head
         finally:
             self._watchers -= 1
+
+    async def approvals_moved(self, pos: int) -> None:
+        """Waits for an approval that is asked or decided by this process after `pos`."""
+        moved = asyncio.Event()
+
+        def heard(records: list[Record]) -> None:
+            if any(r.type in APPROVAL_TYPES and r.pos > pos for r in records):
+                moved.set()
+
+        stop = self.listen(heard)
+        try:
+            await moved.wait()
+        finally:
+            stop()
+
+    @contextlib.contextmanager
+    def watching(self, session_id: str) -> Generator[asyncio.Event]:
+        """An event that is set when the session may have changed, by whatever process."""
+        changed = asyncio.Event()
+        self._watchers += 1
+        watches = self._session_watches.setdefault(session_id, set())
+        watches.add(changed)
+        try:
+            yield changed
+        finally:
+            self._watchers -= 1
+            watches.discard(changed)
+            if not watches:
+                self._session_watches.pop(session_id, None)
 
     def recent(self, after: int) -> list[Record] | None:
         """The records above `after` when this process committed them all just now, else None."""
@@ -370,6 +412,9 @@ class Log:
                     self._moved.set()
                     self._moved = asyncio.Event()
                     self._index_wanted.set()
+                    for watches in self._session_watches.values():
+                        for changed in watches:
+                            changed.set()
 
     # --- cursors ---
 

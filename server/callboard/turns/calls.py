@@ -211,6 +211,7 @@ class Caller:
             call_id=call.call_id,
             kind="permission",
             title=preview.title,
+            tool=call.name,
             subject=preview.subject,
             options=call.verdict.options,
             created_at=tx.now(),

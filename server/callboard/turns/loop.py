@@ -34,7 +34,7 @@ from ..models.base import (
     UserMessage,
 )
 from ..models.retry import BOUNDED, RetryPolicy, stream_with_retry
-from ..tools.scheduling import SUPERSEDED, WriteCoordinator, run_batch
+from ..tools.scheduling import Superseded, WriteCoordinator, run_batch
 from . import usage as sums
 from .answer import Answer, Draft, gather
 from .boundary import Source, drain_all
@@ -192,7 +192,13 @@ async def _steps(turn: Turn, progress: _Progress) -> None:
         await _boundary(turn)
         if nudge is None:
             nudge = _spent(turn, progress)
-        answer = await _ask(turn, progress, nudge)
+        try:
+            answer = await _ask(turn, progress, nudge)
+        except ModelError:
+            if nudge is None or progress.last_output is None:
+                raise
+            # the last word failed, but there is a result to show for the turn
+            answer = Answer(message_id=turn.log.ids.new("msg"), stop="other")
         if answer.calls and nudge is None:
             looping = await _run_calls(turn, progress, answer)
             nudge = _LOOP_NUDGE if looping else None
@@ -342,7 +348,7 @@ async def _run_calls(turn: Turn, progress: _Progress, answer: Answer) -> bool:
         admit=caller.admit,
     )
     for call, outcome in zip(calls, outcomes, strict=True):
-        if outcome is SUPERSEDED:
+        if isinstance(outcome, Superseded):
             await caller.supersede(call)
         else:
             progress.last_output = outcome.text or progress.last_output
@@ -400,7 +406,7 @@ async def _end(turn: Turn, progress: _Progress, work: "asyncio.Task[None]") -> N
     if cause is not None:
         error = None
         if cause.outcome == "timed_out":
-            error = Failure(kind="requestFailed", message=cause.reason, retryable=True)
+            error = Failure(kind="turnTimedOut", message=cause.reason, retryable=True)
         ending = _ending(
             turn, progress, cause.outcome, error=error, by=cause.by, reason=cause.reason
         )

@@ -1,0 +1,330 @@
+"""The composition root: builds everything, owns the tasks, starts and stops.
+
+One `Host` is one process's part in a store. Features register what they bring (`Feature`); nobody edits
+another feature's folder, or this file, to add one.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+from attrs import define, field, frozen
+
+from .approvals import service as approvals
+from .approvals.service import Approvals
+from .config import Loaded, Settings, load, store_path, user_config_dir
+from .log.clock import parse, utc_now
+from .log.ids import IdSource
+from .log.log import Log
+from .log.redact import Redactor
+from .log.store import Store, open_store
+from .log.transaction import Projection
+from .models.catalog import ModelCatalog, ModelSettings
+from .models.http import HttpClient
+from .models.keys import KeyRing
+from .sessions import projection as sessions_projection
+from .sessions.cache import SessionCache
+from .sessions.compacting import Compacting
+from .sessions.dispatch import Dispatcher
+from .sessions.export import Exporting
+from .sessions.permissions import suggestion
+from .sessions.profiles import ProfileBook
+from .sessions.reading import Reading
+from .sessions.recovery import recover
+from .sessions.runner import Services, TurnRunner
+from .sessions.service import SessionLimits, Sessions
+from .sessions.waiting import Waiting
+from .tools.base import Tool
+from .tools.builtin import builtin_tools
+from .tools.registry import ToolRegistry
+from .tools.scheduling import WriteCoordinators
+from .turns import boundary
+from .turns import projection as turns_projection
+from .turns.boundary import Source
+from .turns.deltas import Deltas
+from .turns.finish import Hook
+from .turns.live import Cause
+from .turns.reservation import SYSTEM, Reservations
+
+_log = logging.getLogger(__name__)
+
+SHUTDOWN_S = 1.2
+"""How long running turns have to come to their end when the process goes."""
+
+
+@frozen(kw_only=True)
+class Feature:
+    """What a feature brings: tools that a model may call, things that wait at a boundary, tables that
+    follow the log, what is written with the end of a turn, and JSON-RPC handlers by method name."""
+
+    name: str
+    tools: Sequence[Tool] = ()
+    sources: Sequence[Source] = ()
+    projections: Sequence[Projection] = ()
+    hooks: Sequence[Hook] = ()
+    tool_services: Mapping[str, Any] = field(factory=dict[str, Any])
+    methods: Callable[["Host"], Mapping[str, Any]] | None = None
+
+
+@frozen(kw_only=True)
+class Environment:
+    """Where a host finds its configuration; parameters, so that tests own them."""
+
+    environ: Mapping[str, str]
+    user_dir: Path
+    client_config: Mapping[str, Any] | None = None
+    store: Path | None = None
+
+    @classmethod
+    def of_process(cls, client_config: Mapping[str, Any] | None = None) -> "Environment":
+        environ = dict(os.environ)
+        return cls(environ=environ, user_dir=user_config_dir(environ), client_config=client_config)
+
+    def load(self, cwd: str | None = None) -> Loaded:
+        return load(
+            self.environ,
+            self.user_dir,
+            None if cwd is None else Path(cwd),
+            None if self.client_config is None else dict(self.client_config),
+        )
+
+    def store_path(self) -> Path:
+        return self.store or store_path(self.load().settings)
+
+
+@define(kw_only=True)
+class Host:
+    """What one process knows and runs. Made by `open_host`."""
+
+    host_id: str
+    started_at: str
+    environment: Environment
+    settings: Settings
+    warnings: tuple[str, ...]
+    log: Log
+    redactor: Redactor
+    catalog: ModelCatalog
+    registry: ToolRegistry
+    approvals: Approvals
+    deltas: Deltas
+    cache: SessionCache
+    reading: Reading
+    sessions: Sessions
+    dispatcher: Dispatcher
+    reservations: Reservations
+    waiting: Waiting
+    exporting: Exporting
+    compacting: Compacting
+    features: Sequence[Feature]
+    tasks: set[asyncio.Task[None]] = field(factory=set[asyncio.Task[None]])
+    clients: int = 0
+    """Connected clients that could be asked for an approval."""
+
+    def settings_for(self, cwd: str) -> Settings:
+        """The configuration as it is in a folder, read anew."""
+        return self.environment.load(cwd).settings
+
+    def profiles_for(self, cwd: str) -> ProfileBook:
+        return ProfileBook.load(self.environment.user_dir, Path(cwd))
+
+    def spawn(self, run: Callable[[], Awaitable[None]], name: str) -> None:
+        """A task of the host: no request owns it, and its crash is recorded and ends nothing else."""
+
+        async def supervised() -> None:
+            try:
+                await run()
+            except Exception:
+                _log.exception("%s crashed", name)
+
+        task = asyncio.get_running_loop().create_task(supervised(), name=name)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    async def stop(self, reason: str) -> None:
+        """Starts nothing more and brings the running turns to their ends."""
+        await self.dispatcher.stop_all(
+            Cause(outcome="interrupted", by=SYSTEM, reason=reason), within_s=SHUTDOWN_S
+        )
+        await self.reservations.settled()
+
+
+def prepare_store(environment: Environment, ids: IdSource) -> Store:
+    """Opens the store without an event loop; see `log.store.open_store` for what it raises."""
+    return open_store(environment.store_path(), ids=ids, now=utc_now)
+
+
+@asynccontextmanager
+async def open_host(
+    environment: Environment,
+    *,
+    features: Sequence[Feature] = (),
+    store: Store | None = None,
+    ids: IdSource | None = None,
+    host_id: str | None = None,
+) -> AsyncGenerator[Host]:
+    """Opens the store and starts what belongs to one process; stops it on leaving."""
+    ids = ids or IdSource()
+    loaded = environment.load()
+    settings = loaded.settings
+    keys = KeyRing(environment.user_dir, environment.environ)
+    redactor = Redactor(keys.secrets())
+    log = Log(
+        store or prepare_store(environment, ids),
+        ids=ids,
+        now=utc_now,
+        redact=redactor.json_text,
+        projections=(
+            turns_projection.PROJECTION,
+            approvals.PROJECTION,
+            sessions_projection.PROJECTION,
+            *(p for feature in features for p in feature.projections),
+        ),
+    )
+    http = HttpClient(redact=redactor.text)
+    async with log:
+        host = _compose(
+            environment, loaded, log, keys, http, redactor, features, host_id or ids.new("host")
+        )
+        try:
+            await recover(log, host.host_id, alive=process_alive, born=process_born())
+            await host.dispatcher.wake_waiting()
+            host.spawn(lambda: _expire(host), "approval clock")
+            yield host
+        finally:
+            with contextlib.suppress(Exception):
+                await host.stop("the server stopped")
+            for task in list(host.tasks):
+                task.cancel()
+            await asyncio.gather(*host.tasks, return_exceptions=True)
+            await log.transact(
+                lambda tx: tx.execute("DELETE FROM hosts WHERE host_id = ?", host.host_id)
+            )
+            await http.aclose()
+
+
+def _compose(
+    environment: Environment,
+    loaded: Loaded,
+    log: Log,
+    keys: KeyRing,
+    http: HttpClient,
+    redactor: Redactor,
+    features: Sequence[Feature],
+    host_id: str,
+) -> Host:
+    settings = loaded.settings
+    registry = ToolRegistry(builtin_tools())
+    for feature in features:
+        for tool in feature.tools:
+            registry.register(tool)
+    catalog = ModelCatalog(
+        ModelSettings(model=settings.model, providers=settings.providers),
+        keys,
+        http,
+        environment.environ,
+    )
+    deltas = Deltas()
+    cache = SessionCache(log)
+    asked = Approvals(log, suggest=suggestion(registry))
+    reading = Reading(log)
+    reservations = Reservations(log, host_id)
+    services = Services(
+        log=log,
+        cache=cache,
+        catalog=catalog,
+        registry=registry,
+        approvals=asked,
+        deltas=deltas,
+        coordinators=WriteCoordinators(),
+        model_slots=asyncio.Semaphore(settings.limits.model_calls),
+        settings=lambda cwd: host.settings_for(cwd),
+        profiles=lambda cwd: host.profiles_for(cwd),
+        environ=environment.environ,
+        attended=lambda: host.clients > 0,
+        sources=(boundary.STEERING, *(s for feature in features for s in feature.sources)),
+        hooks=tuple(h for feature in features for h in feature.hooks),
+        tool_services={k: v for feature in features for k, v in feature.tool_services.items()},
+    )
+
+    async def model_of(session_id: str) -> str:
+        state = await cache.state(session_id)
+        if state.model is not None:
+            return state.model
+        with contextlib.suppress(Exception):
+            profile = host.profiles_for(state.cwd).get(state.profile)
+            if profile.model is not None:
+                return profile.model
+        return (await catalog.selected()).model_id
+
+    dispatcher = Dispatcher(
+        log,
+        reservations,
+        runner=TurnRunner(services),
+        model_of=model_of,
+        spawn=lambda run, name: host.spawn(run, name),
+    )
+    host = Host(
+        host_id=host_id,
+        started_at=utc_now(),
+        environment=environment,
+        settings=settings,
+        warnings=tuple(str(w) for w in loaded.warnings),
+        log=log,
+        redactor=redactor,
+        catalog=catalog,
+        registry=registry,
+        approvals=asked,
+        deltas=deltas,
+        cache=cache,
+        reading=reading,
+        dispatcher=dispatcher,
+        reservations=reservations,
+        sessions=Sessions(
+            log,
+            dispatcher,
+            reading,
+            limits=SessionLimits(
+                queue=settings.limits.queue, prompt_bytes=settings.limits.prompt_bytes
+            ),
+        ),
+        waiting=Waiting(log, reading, asked),
+        exporting=Exporting(log),
+        compacting=Compacting(services, reservations, dispatcher),
+        features=features,
+    )
+    return host
+
+
+async def _expire(host: Host) -> None:
+    """Ends approvals when their time is up, by the server's clock."""
+    while True:
+        due = await host.approvals.next_expiry()
+        wait_s = 30.0
+        if due is not None:
+            wait_s = min(wait_s, max(0.0, (parse(due) - parse(utc_now())).total_seconds()))
+        if due is not None and wait_s <= 0:
+            await host.approvals.expire_due()
+            continue
+        position = host.log.head
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                await host.log.approvals_moved(position)
+
+
+def process_born() -> str:
+    """When this process began, as text that a reused pid does not share."""
+    return f"{psutil.Process().create_time():.3f}"
+
+
+def process_alive(pid: int, born: str) -> bool:
+    """Whether the process that wrote this pid and birth still lives."""
+    try:
+        return f"{psutil.Process(pid).create_time():.3f}" == born
+    except psutil.Error:
+        return False

@@ -1,0 +1,131 @@
+"""Sessions as this process knows them: frozen states to read, transcripts for the turns that run.
+
+`read` is one dictionary look-up without a lock, an await or I/O; what it returns never changes. A
+transcript follows the log while its session is used and is forgotten when it has not been for long.
+"""
+
+from collections import OrderedDict
+
+from attrs import define
+
+from callboard_rpc.convert import structure_lenient
+from callboard_rpc.errors import CallboardError
+from callboard_rpc.events import EVENT_TYPES
+
+from ..log.log import Log
+from ..log.record import Record
+from .state import SessionState, apply
+from .transcript import Transcript
+
+_TRANSCRIPTS = 64
+
+
+@define
+class _Known:
+    state: SessionState
+    seq: int
+
+
+class SessionCache:
+    """The sessions that this process has seen, kept current by the log."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._known: dict[str, _Known] = {}
+        self._transcripts: OrderedDict[str, Transcript] = OrderedDict()
+        self._loading: dict[str, list[Record]] = {}
+        log.listen(self._heard)
+
+    def read(self, session_id: str) -> SessionState | None:
+        """The last committed state, or None when it is not cached. Never loads (execution 41)."""
+        known = self._known.get(session_id)
+        return None if known is None else known.state
+
+    def _heard(self, records: list[Record]) -> None:
+        for record in records:
+            if record.type == "session_deleted":
+                self._known.pop(record.session_id, None)
+                self._transcripts.pop(record.session_id, None)
+                continue
+            self._follow_state(record)
+            if record.session_id in self._loading:
+                self._loading[record.session_id].append(record)
+            transcript = self._transcripts.get(record.session_id)
+            if transcript is not None:
+                if record.seq == transcript.seq + 1:
+                    transcript.apply(record)
+                elif record.seq > transcript.seq:
+                    # another process wrote in between: read anew when it is needed
+                    del self._transcripts[record.session_id]
+
+    def _follow_state(self, record: Record) -> None:
+        known = self._known.get(record.session_id)
+        if record.type == "session_created":
+            state = apply(None, record.value)
+            if state is not None:
+                self._known[record.session_id] = _Known(state, record.seq)
+        elif known is not None:
+            if record.seq == known.seq + 1:
+                state = apply(known.state, record.value)
+                assert state is not None
+                self._known[record.session_id] = _Known(state, record.seq)
+            elif record.seq > known.seq:
+                del self._known[record.session_id]
+
+    async def state(self, session_id: str) -> SessionState:
+        """The state, loaded when it is not cached. Raises sessionNotFound."""
+        known = self._known.get(session_id)
+        if known is not None:
+            return known.state
+        records = await self._log.session(session_id)
+        state: SessionState | None = None
+        for record in records:
+            if record.type in _STATE_TYPES:
+                state = apply(state, record.value)
+        if state is None:
+            raise CallboardError("sessionNotFound", f"there is no session {session_id}")
+        present = self._known.get(session_id)
+        if present is None or present.seq < records[-1].seq:
+            self._known[session_id] = _Known(state, records[-1].seq)
+        return state
+
+    async def transcript(self, session_id: str) -> Transcript:
+        """The session's transcript, large values whole. What other processes wrote since shows by a
+        gap in the seqs of the next record of our own, and is then read anew."""
+        transcript = self._transcripts.get(session_id)
+        if transcript is None:
+            transcript = await self._load(session_id)
+        self._transcripts.move_to_end(session_id)
+        while transcript.large:
+            record = transcript.large.pop()
+            whole = structure_lenient(await self._log.whole(record), EVENT_TYPES[record.type])
+            transcript.complete(record, whole)
+        return transcript
+
+    async def _load(self, session_id: str) -> Transcript:
+        meanwhile = self._loading.setdefault(session_id, [])
+        try:
+            transcript = Transcript()
+            for record in await self._log.session(session_id):
+                transcript.apply(record)
+            for record in meanwhile:
+                if record.seq == transcript.seq + 1:
+                    transcript.apply(record)
+        finally:
+            self._loading.pop(session_id, None)
+        self._transcripts[session_id] = transcript
+        while len(self._transcripts) > _TRANSCRIPTS:
+            self._transcripts.popitem(last=False)
+        return transcript
+
+    def forget(self, session_id: str) -> None:
+        """Drops the transcript of a session that is not running any more."""
+        self._transcripts.pop(session_id, None)
+
+
+_STATE_TYPES = frozenset(
+    {
+        "session_created", "session_updated", "session_archived", "session_unarchived",
+        "session_closed", "mode_changed", "model_changed",
+    }
+)  # fmt: skip

@@ -1,0 +1,207 @@
+"""The one way in which a run begins: a durable trigger is in the log, then `wake` decides.
+
+Prompt, directive, continue, mention, peer message, approval after a restart: whoever appends a trigger
+calls `wake` afterwards, and nothing else ever calls the loop. When a run has ended, its session is
+looked at again: what came meanwhile begins the next one (session-messaging 2).
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
+
+from attrs import frozen
+
+from callboard_rpc.common import HostId, Limits, TurnId, Usage
+from callboard_rpc.errors import CallboardError
+from callboard_rpc.events import Ack, Message, Trigger, TurnStarted
+
+from ..log.log import Log
+from ..log.record import SELECT, Record
+from ..log.transaction import Transaction
+from ..turns.finish import Ending, close_turn
+from ..turns.live import Cause, LiveTurn
+from ..turns.loop import failure_of
+from ..turns.projection import SQL as TURN_SQL
+from ..turns.reservation import SYSTEM, AlreadyRunning, Grant, NoWork, Reservations, assert_fence
+from .projection import SQL
+
+_log = logging.getLogger(__name__)
+
+
+@frozen(kw_only=True)
+class Begun:
+    """What the reserving transaction found and wrote."""
+
+    session_id: str
+    admitted: tuple[int, ...]
+    limits: Limits | None
+
+
+class Runner(Protocol):
+    """Builds a turn and runs it to its end. Raises when it cannot even be built."""
+
+    async def __call__(self, live: LiveTurn, begun: Begun) -> None: ...
+
+
+def _limits_of(tx: Transaction, session_id: str, seqs: Sequence[int]) -> Limits | None:
+    """The limits of the newest prompt that names some."""
+    for seq in reversed(seqs):
+        row = tx.one(
+            f"{SELECT} WHERE session_id = ? AND seq = ? AND type = 'message'", session_id, seq
+        )
+        if row is not None:
+            message: Message = Record.of(row).value
+            if message.limits is not None:
+                return message.limits
+    return None
+
+
+class Dispatcher:
+    """Starts and supervises the turns of one host.
+
+    `spawn` gives a task to the host, so that no turn lives in a request; `model_of` names the model
+    that a session would use now.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        reservations: Reservations,
+        *,
+        runner: Runner,
+        model_of: Callable[[str], Awaitable[str]],
+        spawn: Callable[[Callable[[], Awaitable[None]], str], None],
+    ) -> None:
+        self._log = log
+        self._reservations = reservations
+        self._runner = runner
+        self._model_of = model_of
+        self._spawn = spawn
+        self._live: dict[str, LiveTurn] = {}
+        self._stopping: Cause | None = None
+        log.listen(self._heard)
+
+    def live(self, session_id: str) -> LiveTurn | None:
+        """The turn that runs here for this session, if one does."""
+        return self._live.get(session_id)
+
+    @property
+    def running(self) -> int:
+        return len(self._live)
+
+    def _heard(self, records: list[Record]) -> None:
+        for record in records:
+            if record.type == "message" and '"delivery":"steer"' in record.data:
+                live = self._live.get(record.session_id)
+                if live is not None:
+                    live.steer()
+
+    async def wake(self, session_id: str) -> str | None:
+        """Looks at the session's triggers and starts a turn if they wait and nobody runs it.
+
+        Returns the id of the turn that was started here, else None. Losing the session to somebody
+        else is not an error: whoever has it looks again when its turn ends.
+        """
+        if self._stopping is not None:
+            return None
+        model = await self._model_of(session_id)
+
+        def begin(tx: Transaction, grant: Grant) -> Begun | None:
+            flags = tx.one(SQL["flags"], session_id)
+            if flags is None or flags[0]:
+                return None
+            pending = tx.all(TURN_SQL["pending_triggers"], session_id)
+            if not pending:
+                return None
+            seqs = tuple(seq for seq, _, _ in pending)
+            mode = tx.value("SELECT mode FROM sessions WHERE session_id = ?", session_id)
+            profile = tx.value("SELECT profile FROM sessions WHERE session_id = ?", session_id)
+            tx.append(
+                session_id,
+                TurnStarted(
+                    turn_id=TurnId(grant.turn_id),
+                    index=tx.value(TURN_SQL["next_index"], session_id),
+                    trigger=Trigger(kind=pending[0][1], seqs=seqs),
+                    model=model,
+                    mode=mode,
+                    profile=profile,
+                    host_id=HostId(self._reservations.host_id),
+                ),
+                actor=SYSTEM,
+                turn_id=grant.turn_id,
+                fence=grant.fence,
+            )
+            tx.append(
+                session_id, Ack(admits=seqs), actor=SYSTEM, turn_id=grant.turn_id, fence=grant.fence
+            )
+            return Begun(
+                session_id=session_id, admitted=seqs, limits=_limits_of(tx, session_id, seqs)
+            )
+
+        outcome = await self._reservations.reserve(session_id, begin)
+        if isinstance(outcome, AlreadyRunning | NoWork):
+            return None
+        async with outcome.reservation as reservation:
+            live = LiveTurn(reservation.grant)
+            self._live[session_id] = live
+            grant = reservation.transfer()
+            begun = outcome.begun
+            self._spawn(lambda: self._supervise(live, begun), f"turn {grant.turn_id}")
+        if self._stopping is not None:
+            live.stop(self._stopping)
+        return live.turn_id
+
+    async def _supervise(self, live: LiveTurn, begun: Begun) -> None:
+        """Runs a turn. Whatever happens inside, it ends, and ends nothing else."""
+        try:
+            try:
+                await self._runner(live, begun)
+            except Exception as fault:
+                await self._fail(live, fault)
+        finally:
+            live.ended.set()
+            if self._live.get(live.session_id) is live:
+                del self._live[live.session_id]
+        try:
+            await self.wake(live.session_id)
+        except CallboardError as error:
+            if error.kind not in ("sessionNotFound", "shuttingDown"):
+                _log.warning("session %s could not go on: %s", live.session_id, error)
+
+    async def _fail(self, live: LiveTurn, fault: Exception) -> None:
+        """Ends a turn that could not be built (its model is gone, its folder is)."""
+        grant = live.grant
+        outcome = live.cause.outcome if live.cause else "failed"
+        error = None if live.cause else failure_of(fault, grant.turn_id)
+
+        def commit(tx: Transaction) -> None:
+            assert_fence(tx, grant)
+            close_turn(tx, grant, Ending(outcome=outcome, usage=Usage(), error=error), actor=SYSTEM)
+
+        try:
+            await self._log.transact(commit)
+        except Exception:
+            _log.exception("the end of turn %s could not be written", grant.turn_id)
+
+    async def stop_all(self, cause: Cause, *, within_s: float) -> None:
+        """Starts no more turns, stops those that run, and waits for their ends."""
+        self._stopping = cause
+        turns = list(self._live.values())
+        for live in turns:
+            live.stop(cause)
+        if turns:
+            waits = [asyncio.ensure_future(live.ended.wait()) for live in turns]
+            _, late = await asyncio.wait(waits, timeout=within_s)
+            for wait in late:
+                wait.cancel()
+
+    async def wake_waiting(self) -> int:
+        """Wakes every session whose triggers nobody has taken: what was queued when a process died."""
+        rows = await self._log.query(SQL["with_pending_triggers"])
+        for (session_id,) in rows:
+            try:
+                await self.wake(session_id)
+            except CallboardError as error:
+                _log.warning("session %s could not be woken: %s", session_id, error)
+        return len(rows)

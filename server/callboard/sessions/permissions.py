@@ -1,0 +1,107 @@
+"""Policy, as it applies to the calls of one session at this moment."""
+
+from collections.abc import Callable
+
+from callboard_rpc.approvals import Approval, CommandSubject, FileChangeSubject, RuleScope
+from callboard_rpc.approvals import ToolCallSubject as CallSubject
+
+from ..approvals.options import options_for, suggest_rule
+from ..approvals.policy import Call, Permissions, decide
+from ..approvals.service import Approvals
+from ..config import ApprovalSettings
+from ..tools.base import Preview, Tool, Workspace
+from ..tools.registry import ToolRegistry
+from ..turns.calls import Verdict
+from .cache import SessionCache
+
+_NOBODY = "nobody is connected who could be asked, and this server is set to refuse then"
+
+
+class Permits:
+    """Judges the calls of one turn. The mode is read anew for each call, so that switching a session
+    to ``ask`` stops the next write of a turn that runs (coordination 50)."""
+
+    def __init__(
+        self,
+        *,
+        session_id: str,
+        root_id: str,
+        workspace: Workspace,
+        scope: frozenset[str] | None,
+        cache: SessionCache,
+        approvals: Approvals,
+        settings: ApprovalSettings,
+        attended: Callable[[], bool],
+    ) -> None:
+        self._session_id = session_id
+        self._root_id = root_id
+        self._workspace = workspace
+        self._scope = scope
+        self._cache = cache
+        self._approvals = approvals
+        self._settings = settings
+        self._attended = attended
+
+    async def judge(self, tool: Tool, preview: Preview | None) -> Verdict:
+        """What policy says of a call of `tool`."""
+        roots = tuple(str(root) for root in self._workspace.roots)
+        state = await self._cache.state(self._session_id)
+        permissions = Permissions(
+            mode=state.mode,
+            session_id=self._root_id,
+            rules=await self._approvals.rules_for(self._root_id, roots[0]),
+            policy=self._settings.policy,
+            narrowing=self._settings.narrowing,
+            tools=self._scope,
+        )
+        decision = decide(
+            Call(
+                tool=tool.name,
+                effect=tool.effect,
+                roots=roots,
+                command=preview.command if preview else None,
+                paths=preview.paths if preview else (),
+            ),
+            permissions,
+        )
+        if decision.effect != "ask" or preview is None:
+            return Verdict(effect=decision.effect, reason=decision.reason)
+        if self._settings.unattended == "deny" and not self._attended():
+            return Verdict(effect="deny", reason=_NOBODY)
+        return Verdict(
+            effect="ask",
+            reason=decision.reason,
+            options=options_for(tool, preview, roots, forced=decision.forced),
+        )
+
+
+def suggestion(
+    registry: ToolRegistry,
+) -> Callable[[Approval, RuleScope, tuple[str, ...]], tuple[str, str | None]]:
+    """Makes, from a stored approval, the rule that its standing answers stand for."""
+
+    def suggest(
+        approval: Approval, scope: RuleScope, roots: tuple[str, ...]
+    ) -> tuple[str, str | None]:
+        command: str | None = None
+        paths: tuple[str, ...] = ()
+        match approval.subject:
+            case CommandSubject(command=line):
+                command = line
+            case FileChangeSubject(changes=changes):
+                paths = tuple(change.path for change in changes)
+            case CallSubject(locations=locations):
+                paths = tuple(location.path for location in locations)
+            case _:
+                pass
+        name = approval.tool or "*"
+        tool = registry.get(name)
+        if tool is None:
+            return name, None
+        preview = Preview(
+            title=approval.title, subject=approval.subject, command=command, paths=paths
+        )
+        suggested = suggest_rule(tool, preview, scope, roots)
+        return suggested.tool, suggested.pattern
+
+    return suggest

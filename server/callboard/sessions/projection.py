@@ -1,0 +1,131 @@
+"""The table of sessions, as it follows the log."""
+
+from typing import Any
+
+import orjson
+
+from callboard_rpc.common import Usage
+from callboard_rpc.convert import structure_lenient, unstructure
+from callboard_rpc.events import (
+    ModeChanged,
+    ModelChanged,
+    SessionCreated,
+    SessionUpdated,
+    TurnFinished,
+)
+
+from ..log import sqlfile
+from ..log.record import Record
+from ..log.transaction import Projection, Transaction
+from ..turns.usage import add
+
+SQL = sqlfile.load("callboard.sessions")
+
+
+def _dump(value: Any) -> str | None:
+    return None if value is None else orjson.dumps(value).decode()
+
+
+def _created(tx: Transaction, record: Record) -> None:
+    created: SessionCreated = record.value
+    tx.execute(
+        SQL["insert_session"],
+        record.session_id,
+        created.root_id,
+        created.parent_id,
+        created.depth,
+        created.cwd,
+        _dump(list(created.additional_directories)),
+        created.profile,
+        created.mode,
+        created.model,
+        created.title,
+        _dump(created.metadata),
+        record.at,
+        record.at,
+        record.pos,
+    )
+
+
+def _touch(tx: Transaction, record: Record) -> None:
+    tx.execute(SQL["touch"], record.at, record.pos, record.session_id)
+
+
+def _updated(tx: Transaction, record: Record) -> None:
+    updated: SessionUpdated = record.value
+    for key, value in updated.changes.items():
+        match key:
+            case "title":
+                tx.execute(SQL["set_title"], value, record.session_id)
+            case "pinned":
+                tx.execute(SQL["set_pinned"], int(value), record.session_id)
+            case "metadata":
+                tx.execute(SQL["set_metadata"], _dump(value), record.session_id)
+            case _:
+                pass
+    _touch(tx, record)
+
+
+def _mode(tx: Transaction, record: Record) -> None:
+    changed: ModeChanged = record.value
+    tx.execute(SQL["set_mode"], changed.mode, record.session_id)
+    _touch(tx, record)
+
+
+def _model(tx: Transaction, record: Record) -> None:
+    changed: ModelChanged = record.value
+    tx.execute(SQL["set_model"], changed.model, record.session_id)
+    _touch(tx, record)
+
+
+def _archived(tx: Transaction, record: Record) -> None:
+    tx.execute(SQL["set_archived"], int(record.type == "session_archived"), record.session_id)
+    _touch(tx, record)
+
+
+def _closed(tx: Transaction, record: Record) -> None:
+    tx.execute(SQL["set_closed"], record.session_id)
+    _touch(tx, record)
+
+
+def _turn_started(tx: Transaction, record: Record) -> None:
+    tx.execute(SQL["count_turn"], record.session_id)
+    _touch(tx, record)
+
+
+def _turn_finished(tx: Transaction, record: Record) -> None:
+    finished: TurnFinished = record.value
+    known = tx.value(SQL["usage"], record.session_id)
+    total = Usage() if known is None else structure_lenient(orjson.loads(known), Usage)
+    tx.execute(
+        SQL["finish"],
+        finished.outcome,
+        finished.answered_through,
+        _dump(unstructure(add(total, finished.usage))),
+        record.session_id,
+    )
+    _touch(tx, record)
+
+
+def _forget(tx: Transaction, session_id: str) -> None:
+    tx.execute(SQL["forget"], session_id)
+
+
+PROJECTION = Projection(
+    name="sessions",
+    tables=("sessions",),
+    apply={
+        "session_created": _created,
+        "session_updated": _updated,
+        "session_archived": _archived,
+        "session_unarchived": _archived,
+        "session_closed": _closed,
+        "mode_changed": _mode,
+        "model_changed": _model,
+        "message": _touch,
+        "directive": _touch,
+        "turn_started": _turn_started,
+        "turn_finished": _turn_finished,
+    },
+    forget=_forget,
+)

@@ -1,0 +1,251 @@
+"""Builds a turn from what the session, its profile and the configuration say, and runs it."""
+
+import asyncio
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import attrs
+from attrs import frozen
+
+from callboard_rpc.common import Actor, BlobRef, CallId, Limits
+from callboard_rpc.errors import CallboardError
+from callboard_rpc.events import Author
+
+from ..approvals.service import Approvals
+from ..config import Settings
+from ..log.log import Log
+from ..models.base import Model
+from ..models.catalog import ModelCatalog
+from ..tools.base import ToolContext
+from ..tools.environment import scrubbed_environment
+from ..tools.registry import ToolRegistry, in_scope
+from ..tools.scheduling import WriteCoordinators
+from ..tools.workspace import FolderWorkspace
+from ..turns.boundary import Source
+from ..turns.calls import Caller
+from ..turns.deltas import Deltas, Numbering
+from ..turns.finish import Hook
+from ..turns.live import LiveTurn
+from ..turns.loop import Turn, TurnLimits, run
+from .cache import SessionCache
+from .context import ContextSettings, SessionContext
+from .dispatch import Begun
+from .instructions import read_instructions
+from .permissions import Permits
+from .profiles import Profile, ProfileBook
+from .state import SessionState
+
+
+@frozen(kw_only=True)
+class Services:
+    """What turns of one host share. `settings` and `profiles` are asked anew for every turn, so that
+    an edit of a file applies to the next one."""
+
+    log: Log
+    cache: SessionCache
+    catalog: ModelCatalog
+    registry: ToolRegistry
+    approvals: Approvals
+    deltas: Deltas
+    coordinators: WriteCoordinators
+    model_slots: asyncio.Semaphore
+    settings: Callable[[str], Settings]
+    profiles: Callable[[str], ProfileBook]
+    environ: Mapping[str, str]
+    attended: Callable[[], bool]
+    sources: Sequence[Source]
+    hooks: Sequence[Hook]
+    tool_services: Mapping[str, Any]
+
+
+class SessionBlobs:
+    """The blob sink of one session."""
+
+    def __init__(self, log: Log, session_id: str) -> None:
+        self._log = log
+        self._session_id = session_id
+
+    async def put(self, data: bytes, mime_type: str = "text/plain; charset=utf-8") -> BlobRef:
+        return await self._log.put_blob(self._session_id, data, mime_type)
+
+
+class TurnRunner:
+    """A `Runner` over a host's services."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    async def __call__(self, live: LiveTurn, begun: Begun) -> None:
+        await run(await self.build(live, begun))
+
+    async def build(self, live: LiveTurn, begun: Begun) -> Turn:
+        """Raises `CallboardError` for a folder, a profile or a model that is not there any more."""
+        services = self._services
+        state = await services.cache.state(live.session_id)
+        settings = services.settings(state.cwd)
+        profile = services.profiles(state.cwd).get(state.profile)
+        workspace = _workspace(state)
+        model = await services.catalog.resolve(state.model or profile.model)
+        if profile.text_tool_calls and not model.card.text_tool_calls:
+            model = _TextCalling(model)
+        author = Author(kind="agent", name=profile.name, id=live.session_id)
+        actor = Actor(kind="agent", id=live.session_id, name=profile.name)
+        numbering = Numbering(services.deltas, live.session_id, live.turn_id)
+        permits = Permits(
+            session_id=live.session_id,
+            root_id=state.root_id,
+            workspace=workspace,
+            scope=profile.tools,
+            cache=services.cache,
+            approvals=services.approvals,
+            settings=settings.approvals,
+            attended=services.attended,
+        )
+        environment = scrubbed_environment(services.environ, settings.tools.environment_allow)
+        blobs = SessionBlobs(services.log, live.session_id)
+
+        def context_of(call_id: CallId) -> ToolContext:
+            current = services.cache.read(live.session_id)
+
+            def emit(text: str) -> None:
+                live.touch()
+                numbering.publish(call_id, "tool_output", text)
+
+            return ToolContext(
+                workspace=workspace,
+                session=live.session_id,
+                turn=live.turn_id,
+                call_id=call_id,
+                mode=current.mode if current else state.mode,
+                emit=emit,
+                blobs=blobs,
+                environment=environment,
+                command_timeout_s=settings.tools.command_timeout_s,
+                output_limit_bytes=settings.tools.output_bytes,
+                services=services.tool_services,
+            )
+
+        async def transact(function: Callable[[Any], None]) -> None:
+            await services.log.transact(function)
+
+        scope = profile.tools
+        caller = Caller(
+            grant=live.grant,
+            root_id=state.root_id,
+            actor=actor,
+            look_up=lambda name: services.registry.get(name) if in_scope(name, scope) else None,
+            tool_names=lambda: [t.name for t in services.registry if in_scope(t.name, scope)],
+            context=context_of,
+            judge=permits.judge,
+            approvals=services.approvals,
+            transact=transact,
+            new_id=services.log.ids.new,
+            expires_at=lambda: _expiry(settings),
+            time_limit_s=60.0,
+        )
+        tools = services.registry.specs(scope) if model.card.supports_tools else ()
+        context = SessionContext(
+            log=services.log,
+            cache=services.cache,
+            grant=live.grant,
+            model=model,
+            system=system_prompt(profile, settings, workspace),
+            tools=tools,
+            settings=ContextSettings(
+                tools=profile.context_tools or settings.context.tools,
+                window=model.card.context_window or settings.context.window_default,
+                reserved_output=settings.context.reserved_output,
+                compact_at=settings.context.compact_at,
+            ),
+            author=author,
+            actor=actor,
+            max_output_tokens=model.card.max_output_tokens,
+        )
+        return Turn(
+            live=live,
+            log=services.log,
+            model=model,
+            context=context,
+            caller=caller,
+            coordinator=services.coordinators.of(workspace.root),
+            numbering=numbering,
+            author=author,
+            actor=actor,
+            model_slots=services.model_slots,
+            sources=services.sources,
+            hooks=services.hooks,
+            limits=turn_limits(settings, begun.limits),
+            draft_interval_ms=settings.draft.interval_ms,
+            draft_bytes=settings.draft.bytes,
+        )
+
+
+class _TextCalling:
+    """A model whose profile says that it writes tool calls as text."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self.card = attrs.evolve(model.card, text_tool_calls=True)
+
+    def stream(self, request: Any) -> Any:
+        from ..models.text_calls import with_text_calls
+
+        return with_text_calls(self._model.stream(request), request.tools)
+
+
+def _workspace(state: SessionState) -> FolderWorkspace:
+    root = Path(state.cwd)
+    if not root.is_dir():
+        raise CallboardError(
+            "pathNotFound",
+            f"the folder {state.cwd} of session {state.session_id} is not there any more",
+            data={"path": state.cwd},
+        )
+    return FolderWorkspace(root, [Path(path) for path in state.directories])
+
+
+def _expiry(settings: Settings) -> str | None:
+    if settings.approvals.expire_s is None:
+        return None
+    at = datetime.now(UTC) + timedelta(seconds=settings.approvals.expire_s)
+    return at.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
+
+
+def turn_limits(settings: Settings, asked: Limits | None) -> TurnLimits:
+    """The configuration's limits, narrowed by the prompt's."""
+    limits = settings.limits
+    iterations = limits.max_iterations
+    total_s = limits.turn_total_s
+    if asked is not None:
+        if asked.turns is not None:
+            iterations = max(1, min(iterations, asked.turns))
+        if asked.timeout_ms is not None:
+            total_s = min(total_s, max(0.001, asked.timeout_ms / 1000))
+    return TurnLimits(
+        iterations=iterations,
+        tokens=asked.tokens if asked else None,
+        cost=asked.cost if asked else None,
+        total_s=total_s,
+        idle_s=limits.turn_idle_s,
+        cancel_grace_s=limits.cancel_grace_s,
+    )
+
+
+def system_prompt(profile: Profile, settings: Settings, workspace: FolderWorkspace) -> str:
+    """The profile's prompt, the configured instructions, the folder's AGENTS.md, and where we are.
+
+    Nothing in it changes from request to request, so that a provider's prompt cache holds.
+    """
+    parts = [
+        profile.prompt,
+        settings.instructions or "",
+        f"Working directory: {workspace.root}\nOperating system: {platform.system()}",
+    ]
+    parts += [
+        f"Instructions from {each.path}:\n\n{each.text}"
+        for each in read_instructions(workspace.root, workspace.root)
+    ]
+    return "\n\n".join(part.strip() for part in parts if part.strip())

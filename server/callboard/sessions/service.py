@@ -1,0 +1,523 @@
+"""What can be done with a session: the transactions behind the ``session/*`` methods."""
+
+import asyncio
+import base64
+import binascii
+from collections.abc import Coroutine, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import attrs
+from attrs import frozen
+
+from callboard_rpc.common import (
+    Actor,
+    Content,
+    EmbeddedResource,
+    ImageContent,
+    Json,
+    Limits,
+    MessageId,
+    Mode,
+    ResourceLink,
+    SessionId,
+    TextContent,
+    TurnId,
+    Unset,
+)
+from callboard_rpc.errors import CallboardError
+from callboard_rpc.events import (
+    Author,
+    CancelRequested,
+    Delivery,
+    Message,
+    ModeChanged,
+    ModelChanged,
+    SessionArchived,
+    SessionClosed,
+    SessionCreated,
+    SessionUnarchived,
+    SessionUpdated,
+    TriggersDropped,
+)
+from callboard_rpc.sessions import CancelScope, PromptOutcome, Session
+
+from ..log.log import Log
+from ..log.record import SELECT, Record
+from ..log.text import well_formed
+from ..log.transaction import Transaction
+from ..turns.live import Cause
+from ..turns.projection import SQL as TURN_SQL
+from .dispatch import Dispatcher
+from .projection import SQL
+from .reading import Reading
+
+T = TypeVar("T")
+
+_STOP_WAIT_S = 15.0
+_MAX_TITLE = 500
+
+
+@frozen(kw_only=True)
+class SessionLimits:
+    """How much may wait in a session, and how large a prompt may be (bytes)."""
+
+    queue: int = 200
+    prompt_bytes: int = 8 * 1024 * 1024
+
+
+@frozen(kw_only=True)
+class Posted:
+    """A prompt that is durable. `turn_id` is the turn that has it, when there is one already."""
+
+    record: Record
+    outcome: PromptOutcome
+    turn_id: str | None
+
+
+@frozen(kw_only=True)
+class Cancelled:
+    turn_id: str | None
+    dropped: tuple[int, ...]
+
+
+class Sessions:
+    """The sessions of one store. Every method that changes one is a single transaction, and works
+    whichever process runs the session."""
+
+    def __init__(
+        self, log: Log, dispatcher: Dispatcher, reading: Reading, *, limits: SessionLimits
+    ) -> None:
+        self._log = log
+        self._dispatcher = dispatcher
+        self._reading = reading
+        self._limits = limits
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def _durably(self, work: Coroutine[Any, Any, T]) -> T:
+        """Finishes `work` even when the request that asked for it is cancelled in between."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return await asyncio.shield(task)
+
+    # --- life ---
+
+    async def create(
+        self,
+        *,
+        cwd: str,
+        profile: str,
+        mode: Mode,
+        by: Actor,
+        model: str | None = None,
+        title: str | None = None,
+        additional_directories: Sequence[str] = (),
+        metadata: Json | None = None,
+    ) -> Session:
+        """A new session in an existing folder. Raises pathNotFound."""
+        folder = _existing_folder(cwd)
+        more = tuple(str(_existing_folder(path)) for path in additional_directories)
+
+        def commit(tx: Transaction) -> str:
+            session_id = tx.new_id("ses")
+            tx.begin_session(session_id, session_id)
+            tx.append(
+                session_id,
+                SessionCreated(
+                    session_id=SessionId(session_id),
+                    root_id=SessionId(session_id),
+                    cwd=str(folder),
+                    additional_directories=more,
+                    profile=profile,
+                    mode=mode,
+                    model=model,
+                    title=_title(title),
+                    metadata=metadata,
+                ),
+                actor=by,
+            )
+            return session_id
+
+        return await self._reading.session(await self._log.transact(commit))
+
+    async def update(
+        self,
+        session_id: str,
+        *,
+        by: Actor,
+        title: str | Unset | None,
+        pinned: bool | Unset,
+        metadata: Json | Unset | None,
+        mode: Mode | Unset,
+        model: str | Unset | None,
+    ) -> Session:
+        """Changes what is given; a turn that runs sees the new mode at its next call."""
+        changes: Json = {}
+        if not isinstance(title, Unset):
+            changes["title"] = _title(title)
+        if not isinstance(pinned, Unset):
+            changes["pinned"] = pinned
+        if not isinstance(metadata, Unset):
+            changes["metadata"] = metadata
+
+        def commit(tx: Transaction) -> None:
+            _must_exist(tx, session_id)
+            if changes:
+                tx.append(session_id, SessionUpdated(changes=changes), actor=by)
+            if not isinstance(mode, Unset):
+                tx.append(session_id, ModeChanged(mode=mode), actor=by)
+            if not isinstance(model, Unset):
+                tx.append(session_id, ModelChanged(model=model), actor=by)
+
+        await self._log.transact(commit)
+        return await self._reading.session(session_id)
+
+    async def set_archived(self, session_id: str, *, archived: bool, by: Actor) -> Session:
+        """Hides a session from lists, or shows it again. Doing it twice writes nothing."""
+
+        def commit(tx: Transaction) -> None:
+            _, is_archived = _must_exist(tx, session_id)
+            if is_archived != archived:
+                tx.append(
+                    session_id, SessionArchived() if archived else SessionUnarchived(), actor=by
+                )
+
+        await self._log.transact(commit)
+        return await self._reading.session(session_id)
+
+    async def close(self, session_id: str, *, by: Actor, reason: str | None = None) -> Session:
+        """Ends a session and those below it for good. Their turns are stopped first."""
+        return await self._durably(self._close(session_id, by, reason))
+
+    async def _close(self, session_id: str, by: Actor, reason: str | None) -> Session:
+        below = await self._descendants(session_id)
+        await self._stop([session_id, *below], by, reason or "the session was closed")
+
+        def commit(tx: Transaction) -> None:
+            for each in (*reversed(below), session_id):
+                closed, _ = _must_exist(tx, each)
+                if not closed:
+                    _drop_queue(tx, each, by, "the session was closed")
+                    tx.append(each, SessionClosed(reason=reason), actor=by)
+
+        await self._log.transact(commit)
+        return await self._reading.session(session_id)
+
+    async def delete(self, session_id: str, *, by: Actor) -> bool:
+        """Stops, then deletes a session and those below it. False for one that is not there."""
+        return await self._durably(self._delete(session_id, by))
+
+    async def _delete(self, session_id: str, by: Actor) -> bool:
+        below = await self._descendants(session_id)
+        await self._stop([session_id, *below], by, "the session was deleted")
+
+        def commit(tx: Transaction) -> bool:
+            for each in (*reversed(below), session_id):
+                tx.delete_session(each, actor=by)
+            return True
+
+        exists = await self._log.query("SELECT 1 FROM heads WHERE session_id = ?", session_id)
+        return bool(exists) and await self._log.transact(commit)
+
+    async def _descendants(self, session_id: str) -> list[str]:
+        return [row[0] for row in await self._log.query(SQL["descendants"], session_id)]
+
+    async def _stop(self, session_ids: Sequence[str], by: Actor, reason: str) -> None:
+        """Cancels the turns of these sessions and waits for their ends."""
+        ends: list[asyncio.Task[Any]] = []
+        for each in session_ids:
+            live = self._dispatcher.live(each)
+            if live is not None:
+                live.stop(Cause(outcome="cancelled", by=by, reason=reason))
+                ends.append(asyncio.ensure_future(live.ended.wait()))
+        if ends:
+            _, late = await asyncio.wait(ends, timeout=_STOP_WAIT_S)
+            for task in late:
+                task.cancel()
+
+    # --- prompting ---
+
+    async def prompt(
+        self,
+        session_id: str,
+        content: Sequence[Content],
+        *,
+        author: Author,
+        by: Actor,
+        delivery: Delivery = "auto",
+        client_message_id: str | None = None,
+        to: str | None = None,
+        limits: Limits | None = None,
+        meta: Json | None = None,
+    ) -> Posted:
+        """Appends a prompt and wakes the session. Nothing is refused because the agent is busy.
+
+        The same `client_message_id` again returns the first prompt's answer. Raises sessionNotFound,
+        sessionClosed, sessionArchived, queueFull, messageTooLarge, invalidParams.
+        """
+        checked = self._checked(content)
+        return await self._durably(
+            self._prompt(
+                session_id, checked, author, by, delivery, client_message_id, to, limits, meta
+            )
+        )
+
+    async def _prompt(
+        self,
+        session_id: str,
+        content: tuple[Content, ...],
+        author: Author,
+        by: Actor,
+        delivery: Delivery,
+        client_message_id: str | None,
+        to: str | None,
+        limits: Limits | None,
+        meta: Json | None,
+    ) -> Posted:
+        def commit(tx: Transaction) -> tuple[Record, str | None, bool, bool]:
+            _must_be_open(tx, session_id)
+            if client_message_id is not None:
+                first = _first_of(tx, session_id, client_message_id)
+                if first is not None:
+                    return (*first, True)
+            owner = tx.one(TURN_SQL["owner"], session_id)
+            running = owner[3] if owner is not None and owner[1] is not None else None
+            waiting = len(tx.all(TURN_SQL["pending_triggers"], session_id))
+            if waiting >= self._limits.queue:
+                raise CallboardError(
+                    "queueFull",
+                    f"session {session_id} has {waiting} prompts waiting; cancel some "
+                    "(session/cancel with scope 'queue'), or wait",
+                    retry_after_ms=5_000,
+                )
+            steers = delivery == "steer" and running is not None
+            record = tx.append(
+                session_id,
+                Message(
+                    message_id=MessageId(tx.new_id("msg")),
+                    author=author,
+                    content=content,
+                    delivery="steer" if steers else "queue",
+                    client_message_id=client_message_id,
+                    to=to,
+                    limits=limits,
+                    meta=meta,
+                ),
+                actor=by,
+            )
+            return record, running, steers, False
+
+        record, running, steers, repeated = await self._log.transact(commit)
+        if repeated:
+            return Posted(
+                record=record, outcome="queued" if running is None else "started", turn_id=running
+            )
+        if steers:
+            return Posted(record=record, outcome="steered", turn_id=running)
+        if running is not None:
+            return Posted(record=record, outcome="queued", turn_id=None)
+        turn_id = await self._dispatcher.wake(session_id)
+        return Posted(
+            record=record, outcome="queued" if turn_id is None else "started", turn_id=turn_id
+        )
+
+    def _checked(self, content: Sequence[Content]) -> tuple[Content, ...]:
+        size = 0
+        empty = True
+        out: list[Content] = []
+        for index, block in enumerate(content):
+            match block:
+                case TextContent(text=raw):
+                    text = well_formed(raw)
+                    empty = empty and not text.strip()
+                    size += len(text.encode())
+                    out.append(TextContent(text=text, meta=block.meta))
+                case ImageContent(data=data):
+                    _check_image(block, index)
+                    empty = False
+                    size += len(data)
+                    out.append(block)
+                case EmbeddedResource(text=raw):
+                    text = well_formed(raw)
+                    empty = False
+                    size += len(text.encode())
+                    out.append(attrs.evolve(block, text=text))
+                case ResourceLink():
+                    empty = False
+                    out.append(block)
+        if empty:
+            raise CallboardError(
+                "invalidParams",
+                "the prompt is empty; put some text, an image or a resource into content",
+                data={"errors": [{"path": "$.content", "message": "must not be empty"}]},
+            )
+        if size > self._limits.prompt_bytes:
+            raise CallboardError(
+                "messageTooLarge",
+                f"the prompt has {size} bytes, more than the {self._limits.prompt_bytes} allowed; "
+                "put the material into a file of the workspace and name it",
+                data={"limit": self._limits.prompt_bytes},
+            )
+        return tuple(out)
+
+    # --- stopping ---
+
+    async def cancel(
+        self,
+        session_id: str,
+        *,
+        by: Actor,
+        scope: CancelScope = "turn",
+        turn_id: str | None = None,
+        reason: str | None = None,
+    ) -> Cancelled:
+        """Asks the running turn to stop, drops what waits, or both for a whole tree.
+
+        The wish is committed before anything is stopped. Raises turnMismatch when another turn than
+        `turn_id` runs, turnNotFound when there never was one of that id.
+        """
+        return await self._durably(self._cancel(session_id, by, scope, turn_id, reason))
+
+    async def _cancel(
+        self,
+        session_id: str,
+        by: Actor,
+        scope: CancelScope,
+        turn_id: str | None,
+        reason: str | None,
+    ) -> Cancelled:
+        ids = [session_id]
+        if scope == "tree":
+            ids += await self._descendants(session_id)
+
+        def commit(tx: Transaction) -> tuple[str | None, tuple[int, ...]]:
+            _must_exist(tx, session_id)
+            stopped: str | None = None
+            dropped: tuple[int, ...] = ()
+            for each in ids:
+                running = _running_turn(tx, each)
+                if each == session_id and turn_id is not None:
+                    _must_match(tx, session_id, turn_id, running)
+                if scope != "queue" and running is not None:
+                    tx.append(
+                        each,
+                        CancelRequested(scope=scope, turn_id=TurnId(running), reason=reason),
+                        actor=by,
+                        turn_id=running,
+                    )
+                    stopped = running if each == session_id else stopped
+                if scope != "turn":
+                    gone = _drop_queue(tx, each, by, reason or "cancelled")
+                    dropped = gone if each == session_id else dropped
+            return stopped, dropped
+
+        stopped, dropped = await self._log.transact(commit)
+        if scope != "queue":
+            for each in ids:
+                live = self._dispatcher.live(each)
+                if live is not None:
+                    live.stop(
+                        Cause(outcome="cancelled", by=by, reason=reason or "the turn was cancelled")
+                    )
+        return Cancelled(turn_id=stopped, dropped=dropped)
+
+
+# --- pieces of transactions -------------------------------------------------------------------------
+
+
+def _must_exist(tx: Transaction, session_id: str) -> tuple[bool, bool]:
+    """Whether the session is closed, and whether archived. Raises sessionNotFound."""
+    row = tx.one(SQL["flags"], session_id)
+    if row is None:
+        raise CallboardError("sessionNotFound", f"there is no session {session_id[:80]!r}")
+    return bool(row[0]), bool(row[1])
+
+
+def _must_be_open(tx: Transaction, session_id: str) -> None:
+    closed, archived = _must_exist(tx, session_id)
+    if closed:
+        raise CallboardError("sessionClosed", f"session {session_id} is closed; create a new one")
+    if archived:
+        raise CallboardError(
+            "sessionArchived", f"session {session_id} is archived; unarchive it first"
+        )
+
+
+def _running_turn(tx: Transaction, session_id: str) -> str | None:
+    owner = tx.one(TURN_SQL["owner"], session_id)
+    return None if owner is None or owner[1] is None else owner[3]
+
+
+def _must_match(tx: Transaction, session_id: str, turn_id: str, running: str | None) -> None:
+    if turn_id == running:
+        return
+    row = tx.one(TURN_SQL["turn"], turn_id)
+    if row is None or row[1] != session_id:
+        raise CallboardError(
+            "turnNotFound", f"session {session_id} never had a turn {turn_id[:80]!r}"
+        )
+    if running is not None:
+        raise CallboardError(
+            "turnMismatch",
+            f"turn {turn_id} has ended; {running} is the one that runs now",
+            data={"actual": running},
+        )
+
+
+def _drop_queue(tx: Transaction, session_id: str, by: Actor, reason: str) -> tuple[int, ...]:
+    seqs = tuple(seq for seq, _, _ in tx.all(TURN_SQL["pending_triggers"], session_id))
+    if seqs:
+        tx.append(session_id, TriggersDropped(seqs=seqs, reason=reason), actor=by)
+    return seqs
+
+
+def _first_of(
+    tx: Transaction, session_id: str, client_message_id: str
+) -> tuple[Record, str | None, bool] | None:
+    row = tx.one(TURN_SQL["trigger_by_client_message"], session_id, client_message_id)
+    if row is None:
+        return None
+    seq, _, turn_id = row
+    event = tx.one(f"{SELECT} WHERE session_id = ? AND seq = ?", session_id, seq)
+    assert event is not None
+    return Record.of(event), turn_id, False
+
+
+# --- checks of values -------------------------------------------------------------------------------
+
+
+def _existing_folder(path: str) -> Path:
+    folder = Path(path)
+    if not folder.is_absolute() or "\x00" in path:
+        raise CallboardError(
+            "invalidParams",
+            f"{path[:200]!r} is not an absolute path",
+            data={"errors": [{"path": "$.cwd", "message": "must be an absolute path"}]},
+        )
+    try:
+        resolved = folder.resolve(strict=True)
+    except (OSError, RuntimeError) as fault:
+        raise CallboardError(
+            "pathNotFound", f"there is no folder {path[:200]}", data={"path": path}
+        ) from fault
+    if not resolved.is_dir():
+        raise CallboardError("pathNotFound", f"{path[:200]} is not a folder", data={"path": path})
+    return resolved
+
+
+def _title(title: str | None) -> str | None:
+    if title is None:
+        return None
+    return " ".join(well_formed(title).split())[:_MAX_TITLE] or None
+
+
+def _check_image(block: ImageContent, index: int) -> None:
+    try:
+        base64.b64decode(block.data, validate=True)
+    except (binascii.Error, ValueError) as fault:
+        raise CallboardError(
+            "invalidParams",
+            f"the image in content[{index}] is not base64",
+            data={"errors": [{"path": f"$.content[{index}].data", "message": "must be base64"}]},
+        ) from fault

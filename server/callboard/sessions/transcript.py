@@ -1,0 +1,268 @@
+"""What of a session's log is context, and as what: the events in, model messages out. Pure.
+
+A person's message stands where an ``ack`` admitted it, not where it arrived, so that a prompt that
+came while the agent was busy follows the answer that it interrupted. A summary stands for all up to
+its `covers_through` (session-messaging 4). Tool traffic is replayed or left out, as the session has it.
+"""
+
+from html import escape
+from typing import Any, Literal, TypeAlias
+
+from attrs import define, field
+
+from callboard_rpc.common import (
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+    Thinking,
+)
+from callboard_rpc.common import (
+    ToolUse as ToolUseRef,
+)
+from callboard_rpc.events import Ack, Directive, Message, Summary, ToolCall, ToolResult
+
+from ..log.record import Record
+from ..models.base import (
+    AssistantMessage,
+    Image,
+    ModelMessage,
+    Reasoning,
+    Text,
+    ToolMessage,
+    ToolOutput,
+    ToolUse,
+    UserMessage,
+)
+
+ToolContextMode: TypeAlias = Literal["replay", "audit"]
+
+SUMMARY_INTRODUCTION = "Summary of the conversation so far:\n\n"
+
+
+@define(kw_only=True)
+class _Said:
+    """Something in user role, in the place `pos` (a seq)."""
+
+    pos: int
+    record: Record
+    value: Message | Directive | Summary
+
+
+@define(kw_only=True)
+class _Answered:
+    """One answer of the model: its message, if it said anything, and its calls with their results."""
+
+    pos: int
+    message_id: str
+    record: Record | None = None
+    message: Message | None = None
+    calls: list[ToolCall] = field(factory=list[ToolCall])
+    results: dict[str, ToolResult] = field(factory=dict[str, ToolResult])
+
+
+_Entry: TypeAlias = _Said | _Answered
+
+
+class Transcript:
+    """Follows one session's log. Give it every record, in order of seq."""
+
+    def __init__(self) -> None:
+        self.seq = 0
+        self._entries: list[_Entry] = []
+        self._held: dict[int, Record] = {}
+        self._answers: dict[str, _Answered] = {}
+        self._by_call: dict[str, _Answered] = {}
+        self.large: list[Record] = []
+        """Records whose texts are cut; `complete` brings the whole."""
+
+    def apply(self, record: Record) -> None:
+        """Takes in the next record."""
+        self.seq = record.seq
+        match record.type:
+            case "message":
+                self._message(record)
+            case "directive":
+                self._held[record.seq] = record
+            case "ack":
+                self._admit(record)
+            case "tool_call":
+                self._call(record)
+            case "tool_result":
+                result: ToolResult = record.value
+                answer = self._by_call.get(result.call_id)
+                if answer is not None:
+                    answer.results[result.call_id] = result
+            case "summary":
+                self._summarise(record)
+            case _:
+                return
+        if '"_blobs"' in record.data:
+            self.large.append(record)
+
+    def _message(self, record: Record) -> None:
+        message: Message = record.value
+        if message.author.kind != "agent":
+            self._held[record.seq] = record
+            return
+        answer = self._answer(message.message_id, record.seq)
+        answer.message, answer.record = message, record
+
+    def _answer(self, message_id: str, seq: int) -> _Answered:
+        answer = self._answers.get(message_id)
+        if answer is None:
+            answer = self._answers[message_id] = _Answered(pos=seq, message_id=message_id)
+            self._entries.append(answer)
+        return answer
+
+    def _call(self, record: Record) -> None:
+        call: ToolCall = record.value
+        answer = self._answer(call.message_id, record.seq)
+        answer.calls.append(call)
+        self._by_call[call.call_id] = answer
+
+    def _admit(self, record: Record) -> None:
+        ack: Ack = record.value
+        for seq in ack.admits:
+            held = self._held.pop(seq, None)
+            if held is not None:
+                self._entries.append(_Said(pos=record.seq, record=held, value=held.value))
+
+    def _summarise(self, record: Record) -> None:
+        summary: Summary = record.value
+        kept = [entry for entry in self._entries if entry.pos > summary.covers_through]
+        self._entries = [_Said(pos=record.seq, record=record, value=summary), *kept]
+        alive = {id(entry) for entry in kept}
+        self._answers = {k: a for k, a in self._answers.items() if id(a) in alive}
+        self._by_call = {k: a for k, a in self._by_call.items() if id(a) in alive}
+
+    def complete(self, record: Record, value: Any) -> None:
+        """Puts the whole value of a `large` record in place."""
+        for entry in self._entries:
+            if isinstance(entry, _Said):
+                if entry.record is record and isinstance(value, Message | Directive | Summary):
+                    entry.value = value
+            elif entry.record is record and isinstance(value, Message):
+                entry.message = value
+            elif isinstance(value, ToolCall):
+                entry.calls = [value if c.call_id == value.call_id else c for c in entry.calls]
+            elif isinstance(value, ToolResult) and value.call_id in entry.results:
+                entry.results[value.call_id] = value
+        held = self._held.get(record.seq)
+        if held is record:
+            self._held[record.seq] = _with_value(record, value)
+
+    @property
+    def length(self) -> int:
+        """How many entries are context by themselves: messages, directives and summaries."""
+        return sum(
+            1
+            for entry in self._entries
+            if isinstance(entry, _Said) or (entry.message is not None and _spoken(entry.message))
+        )
+
+    def last_requests(self, limit: int = 3) -> list[str]:
+        """The texts of the newest person's messages in context, oldest first."""
+        texts: list[str] = []
+        for entry in reversed(self._entries):
+            if isinstance(entry, _Said) and not isinstance(entry.value, Summary):
+                texts.append(
+                    "\n".join(b.text for b in _user_blocks(entry.value) if isinstance(b, Text))
+                )
+                if len(texts) == limit:
+                    break
+        return texts[::-1]
+
+    def messages(self, tools: ToolContextMode) -> tuple[ModelMessage, ...]:
+        """The context in order. Begins with a user message; consecutive ones are joined."""
+        out: list[ModelMessage] = []
+        for entry in self._entries:
+            match entry:
+                case _Said():
+                    blocks = _user_blocks(entry.value)
+                    if out and isinstance(last := out[-1], UserMessage):
+                        out[-1] = UserMessage(blocks=(*last.blocks, *blocks))
+                    else:
+                        out.append(UserMessage(blocks=blocks))
+                case _Answered():
+                    out.extend(_answer_messages(entry, tools))
+        while out and not isinstance(out[0], UserMessage):
+            out.insert(0, UserMessage(blocks=(Text(text="(The conversation goes on.)"),)))
+        return tuple(out)
+
+
+def _with_value(record: Record, value: Any) -> Record:
+    return Record(
+        pos=record.pos, session_id=record.session_id, seq=record.seq, event_id=record.event_id,
+        type=record.type, at=record.at, actor=record.actor, turn_id=record.turn_id,
+        fence=record.fence, data=record.data, value=value, root_id=record.root_id,
+    )  # fmt: skip
+
+
+def _spoken(message: Message) -> bool:
+    return any(isinstance(b, TextContent) and b.text.strip() for b in message.content)
+
+
+def _user_blocks(value: Message | Directive | Summary) -> tuple[Text | Image, ...]:
+    match value:
+        case Summary(text=text):
+            return (Text(text=SUMMARY_INTRODUCTION + text),)
+        case Directive(text=text, context=context):
+            return (Text(text=f"{text}\n\nContext: {context}" if context else text),)
+        case Message(content=content):
+            return tuple(block for b in content if (block := _user_block(b)) is not None)
+
+
+def _user_block(block: Any) -> Text | Image | None:
+    match block:
+        case TextContent(text=text):
+            return Text(text=text)
+        case ImageContent(data=data, mime_type=mime_type):
+            return Image(data=data, mime_type=mime_type)
+        case ResourceLink(uri=uri, name=name):
+            return Text(text=f"[{name or uri}]({uri})")
+        case EmbeddedResource(uri=uri, text=text):
+            return Text(text=f'<resource uri="{escape(uri)}">\n{text}\n</resource>')
+        case _:
+            return None
+
+
+def _answer_messages(entry: _Answered, tools: ToolContextMode) -> list[ModelMessage]:
+    # calls without a result cannot be sent (coordination 11); they can only be a crash's leftovers
+    calls = (
+        {c.call_id: c for c in entry.calls if c.call_id in entry.results}
+        if tools == "replay"
+        else {}
+    )
+    blocks: list[Text | Reasoning | ToolUse] = []
+    placed: set[str] = set()
+    for block in entry.message.content if entry.message else ():
+        match block:
+            case TextContent(text=text) if text.strip():
+                blocks.append(Text(text=text))
+            case Thinking(text=text, provider=provider, opaque=opaque) if tools == "replay":
+                blocks.append(Reasoning(text=text, provider=provider, opaque=opaque))
+            case ToolUseRef(call_id=call_id) if call_id in calls:
+                blocks.append(_tool_use(calls[call_id]))
+                placed.add(call_id)
+            case _:
+                pass
+    blocks += [_tool_use(call) for call_id, call in calls.items() if call_id not in placed]
+    if not any(not isinstance(block, Reasoning) for block in blocks):
+        return []
+    out: list[ModelMessage] = [AssistantMessage(blocks=tuple(blocks))]
+    if calls:
+        order = [b.call_id for b in blocks if isinstance(b, ToolUse)]
+        out.append(ToolMessage(outputs=tuple(_output(entry.results[c]) for c in order)))
+    return out
+
+
+def _tool_use(call: ToolCall) -> ToolUse:
+    arguments = call.arguments
+    if call.raw_arguments is not None:
+        arguments = {"_not_json": call.raw_arguments[:2_000]}
+    return ToolUse(call_id=call.call_id, name=call.name, arguments=arguments)
+
+
+def _output(result: ToolResult) -> ToolOutput:
+    return ToolOutput(call_id=result.call_id, text=result.text, is_error=result.status != "ok")
