@@ -4,7 +4,6 @@ Invariant: no other module imports httpx, and this one does so at the first requ
 import costs more than the rest of a cold start. No secret that was sent leaves in an error.
 """
 
-import ipaddress
 import ssl
 import time
 from collections import deque
@@ -12,19 +11,21 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, 
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import anyio
 import orjson
-from attrs import evolve, frozen
+from attrs import evolve
 
 from callboard.models import failures
 from callboard.models.base import ModelError
+from callboard.models.call import DEFAULT_TIMEOUTS, Call, Timeouts, is_loopback, origin
 from callboard.models.sse import SseEvent, SseParser, SseTooLarge
 from callboard_rpc.common import Failure, Json
 
 if TYPE_CHECKING:
     import httpx
+
+__all__ = ["DEFAULT_TIMEOUTS", "HttpClient", "Timeouts", "is_loopback", "origin"]
 
 _ERROR_BODY_BYTES = 64 * 1024
 _JSON_BODY_BYTES = 16 * 1024 * 1024
@@ -32,26 +33,6 @@ _ERROR_BODY_S = 10.0
 _DRAIN_S = 0.1
 _KEEPALIVE_S = 30.0
 _BLANK = b" \t\r\n\xef\xbb\xbf"
-
-
-@frozen(kw_only=True)
-class Timeouts:
-    """Limits of one streamed request, in seconds; their names are the phases of execution 5.
-
-    `connect_s`: the connection. `first_byte_s` (bootstrap): the response's head, long because a
-    local server reads the whole prompt first. `idle_s` (transport-idle): between bytes.
-    `first_semantic_s`, `semantic_idle_s`: until the first, and between, events that say something;
-    a server that sends nothing but keep-alives runs into these.
-    """
-
-    connect_s: float = 15.0
-    first_byte_s: float = 300.0
-    idle_s: float = 180.0
-    first_semantic_s: float = 600.0
-    semantic_idle_s: float = 300.0
-
-
-DEFAULT_TIMEOUTS = Timeouts()
 
 
 def _every_event(_event: SseEvent) -> bool:
@@ -63,7 +44,7 @@ def _as_it_is(text: str) -> str:
 
 
 class HttpClient:
-    """Streams and fetches from providers over one connection pool.
+    """Streams and fetches from providers, over connections that are kept and shared.
 
     `redact` takes known secrets out of a text; what was sent in headers is always taken out.
     All methods raise `ModelError` and nothing else, with `started` False: only an adapter knows
@@ -80,7 +61,7 @@ class HttpClient:
         self._redact = redact
         self._monotonic = monotonic
         self._now = now
-        self._clients: dict[bool, httpx.AsyncClient] = {}
+        self._clients: dict[tuple[bool, bool], httpx.AsyncClient] = {}
 
     @asynccontextmanager
     async def stream_sse(
@@ -99,7 +80,7 @@ class HttpClient:
         Leaving the context ends the request; a normal end keeps the connection for the next one.
         """
         head = {"accept": "text/event-stream", "content-type": "application/json"}
-        call = _Call(provider=provider, url=url, headers={**head, **headers}, timeouts=timeouts)
+        call = Call(provider=provider, url=url, headers={**head, **headers}, timeouts=timeouts)
         response = await self._open("POST", call, _encode(body))
         try:
             reader = _EventReader(self, call, response, semantic, self._monotonic)
@@ -114,7 +95,7 @@ class HttpClient:
         """GET `url` and parse the answer; the whole takes at most `timeout_s`."""
         limits = Timeouts(connect_s=timeout_s, first_byte_s=timeout_s, idle_s=timeout_s)
         head = {"accept": "application/json", **headers}
-        call = _Call(provider=provider, url=url, headers=head, timeouts=limits)
+        call = Call(provider=provider, url=url, headers=head, timeouts=limits)
         with self.translated(call, "bootstrap", timeout_s), anyio.fail_after(timeout_s):
             response = await self._open("GET", call, None)
             try:
@@ -143,7 +124,7 @@ class HttpClient:
         complaint = evolve(complaint, message=self.clean(complaint.message, headers))
         return failures.stream_failure(provider, complaint)
 
-    async def _open(self, method: str, call: "_Call", content: bytes | None) -> "httpx.Response":
+    async def _open(self, method: str, call: Call, content: bytes | None) -> "httpx.Response":
         """Send and wait for the head of the response; anything but success is a `ModelError`."""
         for name, value in call.headers.items():
             if not value.isascii() or not value.isprintable():
@@ -170,11 +151,13 @@ class HttpClient:
             await response.aclose()
         raise ModelError(self._refusal(call, response, body))
 
-    def _client(self, call: "_Call") -> "httpx.AsyncClient":
+    def _client(self, call: Call) -> "httpx.AsyncClient":
         import httpx
 
         loopback = is_loopback(call.url)
-        client = self._clients.get(loopback)
+        # Without TLS there is nothing to verify, and reading the certificates takes 20 ms.
+        plain = loopback and call.url.startswith("http:")
+        client = self._clients.get((loopback, plain))
         if client is None:
             # No limit of connections: every running turn holds one for as long as its answer lasts.
             limits = httpx.Limits(
@@ -182,7 +165,10 @@ class HttpClient:
             )
             try:
                 client = httpx.AsyncClient(
-                    limits=limits, trust_env=not loopback, follow_redirects=False
+                    limits=limits,
+                    trust_env=not loopback,
+                    verify=not plain,
+                    follow_redirects=False,
                 )
             except (ImportError, ValueError, OSError, httpx.InvalidURL) as error:
                 raise call.error(
@@ -190,7 +176,7 @@ class HttpClient:
                     f"({self.clean(str(error), {})}); check HTTPS_PROXY, ALL_PROXY and SSL_CERT_FILE",
                     kind="modelUnavailable",
                 ) from None
-            self._clients[loopback] = client
+            self._clients[loopback, plain] = client
         return client
 
     async def _error_body(self, response: "httpx.Response") -> bytes:
@@ -202,7 +188,7 @@ class HttpClient:
         except (httpx.HTTPError, httpx.StreamError, TimeoutError):
             return b""  # The status alone has to do.
 
-    def _refusal(self, call: "_Call", response: "httpx.Response", body: bytes) -> Failure:
+    def _refusal(self, call: Call, response: "httpx.Response", body: bytes) -> Failure:
         complaint = None
         with suppress(orjson.JSONDecodeError):
             complaint = failures.read_complaint(orjson.loads(body))
@@ -218,7 +204,7 @@ class HttpClient:
         )
 
     @contextmanager
-    def translated(self, call: "_Call", phase: str, limit_s: float) -> Generator[None]:
+    def translated(self, call: Call, phase: str, limit_s: float) -> Generator[None]:
         """Turns what the transport raises into a `ModelError` that names the provider and the phase."""
         import httpx
 
@@ -244,7 +230,7 @@ class HttpClient:
             why = self.clean(str(error) or type(error).__name__, call.headers)
             raise call.error(f"broke the connection ({phase}): {why}", retryable=True) from None
 
-    def _unreachable(self, call: "_Call", error: Exception) -> ModelError:
+    def _unreachable(self, call: Call, error: Exception) -> ModelError:
         cause: BaseException | None = error
         while cause is not None:
             if isinstance(cause, ssl.SSLCertVerificationError):
@@ -259,29 +245,13 @@ class HttpClient:
         return call.error(f"cannot be reached: {why}{hint}", retryable=True)
 
 
-@frozen(kw_only=True)
-class _Call:
-    """One request, as far as errors need to know it."""
-
-    provider: str
-    url: str
-    headers: Mapping[str, str]
-    timeouts: Timeouts
-
-    def error(self, said: str, *, kind: str = "modelError", retryable: bool = False) -> ModelError:
-        message = f"{self.provider} at {origin(self.url)} {said}"
-        return ModelError(
-            Failure(kind=kind, message=message, retryable=retryable, provider=self.provider)
-        )
-
-
 class _EventReader:
     """The events of one response. Checks the limits of `Timeouts` as bytes come, or fail to."""
 
     def __init__(
         self,
         http: HttpClient,
-        call: _Call,
+        call: Call,
         response: "httpx.Response",
         semantic: Callable[[SseEvent], bool],
         monotonic: Callable[[], float],
@@ -385,34 +355,6 @@ class _EventReader:
                 f"kept the connection open but said nothing for {limit:g} s ({phase})",
                 retryable=True,
             )
-
-
-def is_loopback(url: str) -> bool:
-    """Whether `url` leads to this machine, where proxies have no business."""
-    try:
-        host = (urlsplit(url).hostname or "").rstrip(".").lower()
-    except ValueError:
-        return False
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return address.is_loopback or address.is_unspecified
-
-
-def origin(url: str) -> str:
-    """Scheme, host and port of `url`: what may be shown of it (paths and users may hold secrets)."""
-    try:
-        parts = urlsplit(url)
-        port = f":{parts.port}" if parts.port else ""
-        host = parts.hostname or ""
-    except ValueError:
-        return "an address that is not a URL"
-    if not parts.scheme or not host:
-        return "an address that is not a URL"
-    return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{port}"
 
 
 def _httpx_timeout(timeouts: Timeouts) -> "httpx.Timeout":
