@@ -59,7 +59,8 @@ def _unified(
     if len(removed) + len(added) > _COMPARED_LINES:
         groups = [[("replace", lead, lead + len(removed), lead, lead + len(added))]]
     else:
-        matcher = difflib.SequenceMatcher(None, left, right, autojunk=len(left) + len(right) > 2000)
+        # Lines that are everywhere (braces, blanks) are no anchors: with them it can take seconds.
+        matcher = difflib.SequenceMatcher(None, left, right, autojunk=True)
         groups = list(matcher.get_grouped_opcodes(_CONTEXT_LINES))
     offset = start - lead
     out: list[str] = []

@@ -3,16 +3,18 @@
 import difflib
 import re
 from collections.abc import Sequence
+from itertools import islice
 
 from attrs import field, frozen
 
 from .base import ToolFailure
 from .display import one_line
 from .schema import describe
-from .textfile import LineEnd, with_line_ends
+from .textfile import TEXT_LIMIT_BYTES, LineEnd, with_line_ends
 
 _CLOSE_LINES = 5_000
 _SHOWN_PLACES = 10
+_MOST_PLACES = 100_000
 
 
 @frozen(kw_only=True)
@@ -53,6 +55,11 @@ def _apply(text: str, edit: Edit, line_end: LineEnd | None, which: str, name: st
         raise ToolFailure(
             f"{which}: old_text was not found in {name}; nothing was changed.{_closest(text, old)}"
         )
+    if len(places) > _MOST_PLACES or len(text) + len(places) * len(new) > TEXT_LIMIT_BYTES:
+        raise ToolFailure(
+            f"{which}: it would change {name} in too many places or make it too large; nothing was "
+            "changed. Use a program for that, with run_command."
+        )
     if len(places) > 1 and not edit.replace_all:
         lines = [str(text.count("\n", 0, start) + 1) for start, _ in places[:_SHOWN_PLACES]]
         if len(places) > _SHOWN_PLACES:
@@ -65,16 +72,16 @@ def _apply(text: str, edit: Edit, line_end: LineEnd | None, which: str, name: st
 
 
 def _places(text: str, old: str) -> list[tuple[int, int]]:
-    """Where `old` is in `text`, overlapping places included: two that overlap are not unique."""
+    """Where `old` is in `text`, overlapping places included: two that overlap are not unique.
+
+    Looks for no more than one place too many."""
     if "\r" in text and "\n" in old:
         escaped = re.escape(old).replace("\\\n", "\r?\n")
-        return [
-            (match.start(), match.start() + len(match.group(1)))
-            for match in re.finditer(f"(?=({escaped}))", text)
-        ]
+        matches = islice(re.finditer(f"(?=({escaped}))", text), _MOST_PLACES + 1)
+        return [(match.start(), match.start() + len(match.group(1))) for match in matches]
     places: list[tuple[int, int]] = []
     start = text.find(old)
-    while start != -1:
+    while start != -1 and len(places) <= _MOST_PLACES:
         places.append((start, start + len(old)))
         start = text.find(old, start + 1)
     return places

@@ -193,16 +193,20 @@ async def _carry_out(context: ToolContext, path: Path, plan: Callable[[], Planne
 
 async def _preview_write(context: ToolContext, arguments: WriteFile) -> Preview:
     path = resolved(context.workspace, arguments.path)
-    size = len(arguments.content)
-    planned = await _guarded(context, path, partial(_plan_write, context, arguments, path), size)
+    planned = await _planned(context, path, partial(_plan_write, context, arguments, path))
     verb = "Create" if planned.change.operation == "create" else "Overwrite"
     return _change_preview(context, verb, planned)
 
 
 async def _preview_edit(context: ToolContext, arguments: EditFile) -> Preview:
     path = resolved(context.workspace, arguments.path)
-    planned = await _guarded(context, path, partial(_plan_edit, context, arguments, path))
+    planned = await _planned(context, path, partial(_plan_edit, context, arguments, path))
     return _change_preview(context, "Edit", planned)
+
+
+async def _planned(context: ToolContext, path: Path, plan: Callable[[], Planned]) -> Planned:
+    """In a thread whatever the size: comparing two texts can take long where reading one does not."""
+    return await finished(partial(_explained, context, path, plan))
 
 
 def _change_preview(context: ToolContext, verb: str, planned: Planned) -> Preview:
@@ -230,10 +234,10 @@ def _first_line(change: FileChange) -> int | None:
 # --- shared -----------------------------------------------------------------------------------
 
 
-async def _guarded(context: ToolContext, path: Path, work: Callable[[], T], size: int = 0) -> T:
+async def _guarded(context: ToolContext, path: Path, work: Callable[[], T]) -> T:
     """`work` on the file `path`: at once when it is small, else in a thread."""
     call = partial(_explained, context, path, work)
-    return call() if max(size, _size(path)) <= SMALL_BYTES else await finished(call)
+    return call() if _size(path) <= SMALL_BYTES else await finished(call)
 
 
 def _size(path: Path) -> int:

@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 from hypothesis import given
@@ -50,6 +51,14 @@ def _patched(before: str, diff: str) -> str:
         previous = mark
     out += old[at:]
     return "".join(out)
+
+
+def test_lines_that_are_everywhere_cost_no_time() -> None:
+    before = "1\n" + "".join("ab"[n % 2] + "\n" for n in range(1900))
+    after = "2\n" + "".join("ab"[n % 3 == 0] + "\n" for n in range(1900)) + "3\n"
+    started = time.perf_counter()
+    file_change("/w/f", before, after)
+    assert time.perf_counter() - started < 1
 
 
 def test_git_applies_the_diff(tmp_path: Path) -> None:

@@ -311,6 +311,18 @@ async def test_edits_that_change_nothing_are_refused(bench: Workbench) -> None:
         )
 
 
+async def test_an_edit_that_would_blow_a_file_up_is_refused(bench: Workbench) -> None:
+    target = bench.write("a.txt", "x" * 300_000)
+    edit = {"old_text": "x", "new_text": "y", "replace_all": True}
+    with pytest.raises(ToolFailure, match="too many places"):
+        await bench.call("edit_file", path="a.txt", edits=[edit])
+    bench.write("b.txt", "x" * 1000)
+    edit = {**edit, "new_text": "y" * 100_000}
+    with pytest.raises(ToolFailure, match="too large"):
+        await bench.call("edit_file", path="b.txt", edits=[edit])
+    assert target.stat().st_size == 300_000
+
+
 # --- previews ---------------------------------------------------------------------------------
 
 
