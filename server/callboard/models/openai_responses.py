@@ -38,7 +38,9 @@ _OPTIONAL = {
         r"|(?:reasoning|rs_\w+).{0,80}(?:not found|required following item)",
         re.I,
     ),
-    "include": re.compile(r"encrypted content is not supported|parameter:? .?include\b|\bbody\.include\b", re.I),
+    "include": re.compile(
+        r"encrypted content is not supported|parameter:? .?include\b|\bbody\.include\b", re.I
+    ),
     _SUMMARY: re.compile(
         r"reasoning\.summary|reasoning summar|\breasoning\b.{0,60}not support", re.I
     ),
