@@ -113,12 +113,17 @@ async def serve(wire, started):
 
     async def inherited(call, act):
         """Which descriptors a child holds that are the wire."""
-        mine = {os.fstat(fd).st_ino for fd in (wire.read_fd, wire.write_fd)}
-        code = (
-            "import os,sys; mine=eval(sys.argv[1]); "
-            "print([fd for fd in map(int, os.listdir('/proc/self/fd')) "
-            "if os.path.exists(f'/proc/self/fd/{fd}') and os.fstat(fd).st_ino in mine])"
-        )
+        mine = {fd: os.fstat(fd).st_ino for fd in (wire.read_fd, wire.write_fd)}
+        code = """
+import os, sys
+held = []
+for fd, inode in eval(sys.argv[1]).items():
+    try:
+        held += [fd] if os.fstat(fd).st_ino == inode else []
+    except OSError:
+        pass
+print(held)
+"""
         run = subprocess.run(
             [sys.executable, "-c", code, repr(mine)], capture_output=True, close_fds=False
         )
@@ -261,6 +266,7 @@ async def serve(wire, started):
 
     def on_close(_connection, reason):
         state["closed"] = reason
+        print("closed:", reason, file=sys.stderr, flush=True)
 
     ticking = asyncio.create_task(ticker())
     code = await serve_connection(

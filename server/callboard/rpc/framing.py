@@ -330,7 +330,12 @@ def _identifier(string: bytes | None, word: bytes | None, *, whole: bool) -> int
 
 
 def encode_frame(framing: Framing, body: bytes) -> bytes:
-    """`body` (a JSON text without line ends) as it goes onto the wire."""
+    """`body` (a JSON text) as it goes onto the wire.
+
+    A line end in a JSON text can only be blank space between tokens; in ndjson it becomes a space.
+    """
     if framing == "lsp":
         return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+    if b"\n" in body:
+        body = body.replace(b"\n", b" ")
     return body + b"\n"

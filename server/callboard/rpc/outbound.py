@@ -6,10 +6,13 @@ Whoever produces batches of events looks at `pressure` and waits on `drained`.
 """
 
 import asyncio
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Literal, Protocol, Self, TypeAlias
+
+logger = logging.getLogger("callboard.rpc")
 
 MAX_FRAMES = 4096
 MAX_BYTES = 16 * 1024 * 1024
@@ -49,6 +52,16 @@ class _Slot:
         self.value: bytes | Mergeable | None = value
         self.weight = weight
         self.taken = False
+
+
+def _bytes_of(value: bytes | Mergeable) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    try:
+        return value.frame()
+    except Exception:  # a delta may be lost, the writer must not be
+        logger.exception("a delta could not be encoded")
+        return b""
 
 
 class Outbound:
@@ -218,7 +231,7 @@ class Outbound:
                     continue
                 frames += 1
                 size += slot.weight
-                pieces.append(slot.value if isinstance(slot.value, bytes) else slot.value.frame())
+                pieces.append(_bytes_of(slot.value))
             self._in_hand = (count, frames, size)
         return b"".join(pieces)
 

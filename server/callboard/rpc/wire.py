@@ -34,12 +34,17 @@ class Wire:
     def take_stdio(cls) -> "Wire":
         """Moves stdin and stdout to private descriptors; fd 0 reads nothing, fd 1 is stderr then.
 
-        Call it once, before anything can print.
+        Call it once, before anything can print. Raises `WireClosed` when there is no stdin or stdout.
         """
         if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison]
             with contextlib.suppress(OSError, ValueError):
                 sys.stdout.flush()
-        wire = cls(os.dup(0), os.dup(1))
+        try:
+            wire = cls(os.dup(0), os.dup(1))
+        except OSError as fault:
+            raise WireClosed(
+                "stdin and stdout must be open: the client speaks over them"
+            ) from fault
         nothing = os.open(os.devnull, os.O_RDWR)
         os.dup2(nothing, 0)
         try:
