@@ -143,6 +143,9 @@ class HttpClient:
                 timeout=_httpx_timeout(call.timeouts),
             )
             response = await client.send(request, stream=True)
+            # The head had a limit of its own. The body's is left to the transport, which looks for it
+            # here: a scope of ours around each read would cost a third of reading a stream.
+            request.extensions["timeout"]["read"] = call.timeouts.idle_s
         if response.status_code < 300:
             return response
         try:
@@ -295,10 +298,8 @@ class _EventReader:
             return  # Everything that matters had come.
 
     async def _fill(self) -> None:
-        limit = self._call.timeouts.idle_s
-        with self._http.translated(self._call, "transport-idle", limit):
-            with anyio.fail_after(limit):
-                chunk = await anext(self._chunks, None)
+        try:
+            chunk = await anext(self._chunks, None)
             if chunk is None:
                 self._ended = True
                 self._reject_foreign_body()
@@ -307,6 +308,9 @@ class _EventReader:
                 if not self._looks_right:
                     chunk = self._sniff(chunk)
                 events = self._parser.feed(chunk)
+        except Exception:
+            with self._http.translated(self._call, "transport-idle", self._call.timeouts.idle_s):
+                raise
         self._watch(events)
         self._ready.extend(events)
 
@@ -360,7 +364,7 @@ class _EventReader:
 def _httpx_timeout(timeouts: Timeouts) -> "httpx.Timeout":
     import httpx
 
-    # Reading has limits of its own here (see `_EventReader`), one for the head and one for the body.
+    # The head has a limit of its own, and so has the body (see `_open`).
     return httpx.Timeout(
         connect=timeouts.connect_s, read=None, write=timeouts.idle_s, pool=timeouts.connect_s
     )
