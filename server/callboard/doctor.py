@@ -1,0 +1,297 @@
+"""What ``callboard doctor`` looks at: what is found, what is missing, and what to do about it.
+
+Nothing here changes anything, opens the store for writing, or asks a provider for an answer. The
+way it is shown is the command's business.
+"""
+
+import os
+import platform
+import shutil
+import stat
+import sys
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final, Literal, Protocol
+
+from anyio import to_thread
+from attrs import frozen
+
+from callboard_rpc.errors import CallboardError
+
+from .config import Loaded, load, store_path, user_config_dir
+from .config.layers import USER_FILE, WORKSPACE_FILE
+from .log import filesystem, sqlite
+from .models.keys import KeyRing
+
+LEAST_FREE_BYTES: Final = 50 * 1024 * 1024
+"""With less on the disk than this the store can hardly work."""
+LITTLE_FREE_BYTES: Final = 1024 * 1024 * 1024
+
+EDITORS: Final[Mapping[str, str]] = {
+    "code": "VS Code", "codium": "VSCodium", "nvim": "Neovim", "zed": "Zed", "zeditor": "Zed",
+    "hx": "Helix", "emacs": "Emacs", "vim": "Vim", "idea": "IntelliJ IDEA", "pycharm": "PyCharm",
+}  # fmt: skip
+_SQLITE_HEADER: Final = b"SQLite format 3\0"
+
+Status = Literal["ok", "warn", "fail"]
+
+
+@frozen(kw_only=True)
+class Check:
+    """One finding. ``fail``: Callboard does not work like this. `advice` says what to do, if anything."""
+
+    name: str
+    status: Status
+    found: str
+    advice: str = ""
+
+
+class Chosen(Protocol):
+    """The model that would be used, and why."""
+
+    @property
+    def model_id(self) -> str: ...
+
+    @property
+    def source(self) -> str: ...
+
+
+class Catalog(Protocol):
+    """What is asked of the models: `callboard.models.catalog.ModelCatalog` is one."""
+
+    async def selected(self) -> Chosen: ...
+
+
+async def examine(
+    environ: Mapping[str, str],
+    *,
+    user_dir: Path | None = None,
+    cwd: Path | None = None,
+    catalog: Catalog | None = None,
+) -> tuple[Check, ...]:
+    """Look at everything, in the order in which it is worth mending.
+
+    `user_dir` and `cwd` are the user's configuration directory and the workspace; the platform's and
+    the current one by default. `catalog` says which model would be used; one is made when absent.
+    """
+    folder = user_dir if user_dir is not None else user_config_dir(environ)
+    here = cwd if cwd is not None else await to_thread.run_sync(Path.cwd)
+    loaded = await to_thread.run_sync(load, environ, folder, here)
+    keys = KeyRing(environ, folder)
+    path = store_path(loaded.settings)
+    return (
+        python_check(sys.version_info[:3], platform.python_implementation()),
+        sqlite_check(sqlite.VERSION, sqlite.LIBRARY),
+        *await to_thread.run_sync(store_checks, path),
+        *configuration_checks(loaded, folder / USER_FILE, here / WORKSPACE_FILE),
+        await to_thread.run_sync(keys_check, loaded, keys, environ),
+        await _model_check(loaded, keys, environ, catalog),
+        *await to_thread.run_sync(program_checks, environ.get("PATH", os.defpath)),
+    )
+
+
+def python_check(version: tuple[int, int, int], implementation: str) -> Check:
+    """Whether this Python is new enough."""
+    found = f"{implementation} {'.'.join(map(str, version))}"
+    if version >= (3, 11, 0):
+        return Check(name="Python", status="ok", found=found)
+    return Check(name="Python", status="fail", found=found, advice="Install Python 3.11 or newer.")
+
+
+def sqlite_check(version: str, library: str) -> Check:
+    """Whether the SQLite library has the WAL-reset bug (DESIGN 3)."""
+    found = f"{version}, from {library}"
+    if not sqlite.has_wal_reset_bug(version):
+        return Check(name="SQLite", status="ok", found=found)
+    return Check(
+        name="SQLite",
+        status="warn",
+        found=f"{found}, has the WAL-reset bug (fixed in 3.51.3, 3.50.7 and 3.44.6)",
+        advice="Callboard's lock file keeps it from happening; do not open the store for writing with "
+        "other programs. A newer library: pip install pysqlite3",
+    )
+
+
+# --- the store --------------------------------------------------------------------------------------
+
+
+def store_checks(path: Path) -> tuple[Check, ...]:
+    """Whether the store can lie at `path`: its file, its folder, the disk below."""
+    existing = path.parent
+    while not existing.exists() and existing != existing.parent:
+        existing = existing.parent
+    return (_file_check(path, existing), _disk_check(path, existing))
+
+
+def _file_check(path: Path, existing: Path) -> Check:
+    def check(status: Status, found: str, advice: str = "") -> Check:
+        return Check(name="Store", status=status, found=f"{path}: {found}", advice=advice)
+
+    elsewhere = "Choose another place with --store or CALLBOARD_STORE."
+    try:
+        if not path.exists():
+            if existing.is_dir() and os.access(existing, os.W_OK | os.X_OK):
+                return check("ok", "not there yet; it is made at the first start")
+            return check("fail", f"{existing} cannot be written", elsewhere)
+        if not path.is_file():
+            return check("fail", "is not a file", elsewhere)
+        if not os.access(path, os.R_OK | os.W_OK) or not os.access(path.parent, os.W_OK | os.X_OK):
+            advice = f"Mend the permissions of the file and its folder. {elsewhere}"
+            return check("fail", "cannot be written", advice)
+        with path.open("rb") as file:
+            start = file.read(len(_SQLITE_HEADER))
+        if start and start != _SQLITE_HEADER:
+            return check("fail", "is no SQLite database", f"Move it away. {elsewhere}")
+        open_to_others = [p for p in (path, path.parent) if _open_to_others(p)]
+        if open_to_others:
+            commands = "; ".join(
+                f"chmod {'700' if p.is_dir() else '600'} {p}" for p in open_to_others
+            )
+            return check("warn", "other users can read it", f"Run: {commands}")
+        return check("ok", _size(path.stat().st_size))
+    except OSError as fault:
+        return check("fail", f"cannot be looked at: {fault.strerror or fault}", elsewhere)
+
+
+def _open_to_others(path: Path) -> bool:
+    return os.name == "posix" and bool(stat.S_IMODE(path.stat().st_mode) & 0o077)
+
+
+def _disk_check(path: Path, existing: Path) -> Check:
+    elsewhere = "Choose a local folder with --store or CALLBOARD_STORE."
+    kind = filesystem.type_of(existing)
+    if filesystem.is_network(kind):
+        found = f"{existing} is on a network file system ({kind}), where SQLite cannot keep a store safe"
+        return Check(name="Disk", status="fail", found=found, advice=elsewhere)
+    try:
+        free = shutil.disk_usage(existing).free
+    except OSError as fault:
+        found = f"{existing} cannot be looked at: {fault.strerror or fault}"
+        return Check(name="Disk", status="warn", found=found)
+    found = f"{_size(free)} free below {path.parent}" + (f" ({kind})" if kind else "")
+    if free < LEAST_FREE_BYTES:
+        return Check(name="Disk", status="fail", found=found, advice=f"Make room. {elsewhere}")
+    if free < LITTLE_FREE_BYTES:
+        return Check(name="Disk", status="warn", found=found, advice="Make room soon.")
+    return Check(name="Disk", status="ok", found=found)
+
+
+def _size(count: float) -> str:
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}"
+        count /= 1024
+    return f"{count:.1f} TiB"
+
+
+# --- configuration, keys, the model -----------------------------------------------------------------
+
+
+def configuration_checks(loaded: Loaded, *files: Path) -> tuple[Check, ...]:
+    """Which files there are, and each thing in the configuration that does not count."""
+    there = [str(path) for path in files if path.is_file()]
+    found = ", ".join(there) or f"no file; {files[0]} would be read"
+    checks = [Check(name="Configuration", status="ok", found=found)]
+    checks += [
+        Check(
+            name="Configuration",
+            status="warn",
+            found=str(warning),
+            advice="Nothing of it is used until it is mended."
+            if warning.severity == "error"
+            else "",
+        )
+        for warning in loaded.warnings
+    ]
+    return tuple(checks)
+
+
+def keys_check(loaded: Loaded, keys: KeyRing, environ: Mapping[str, str]) -> Check:
+    """For which providers there is a key, and where: never the key."""
+    from .models.builtin import all_providers
+
+    found: list[str] = []
+    for provider in all_providers(loaded.settings.providers, environ).values():
+        try:
+            key = keys.find(provider.name, provider.key_env)
+        except CallboardError as fault:
+            return Check(name="Keys", status="warn", found=fault.message)
+        if key is not None:
+            found.append(f"{provider.name} ({key.source})")
+    if found:
+        return Check(name="Keys", status="ok", found=", ".join(found))
+    return Check(
+        name="Keys",
+        status="ok",
+        found="none",
+        advice=f"For a hosted model set OPENAI_API_KEY or ANTHROPIC_API_KEY, or write {keys.path}.",
+    )
+
+
+async def _model_check(
+    loaded: Loaded, keys: KeyRing, environ: Mapping[str, str], catalog: Catalog | None
+) -> Check:
+    from .models.catalog import DEMO_ID
+
+    try:
+        if catalog is not None:
+            chosen = await catalog.selected()
+        else:
+            async with _catalog(loaded, keys, environ) as made:
+                chosen = await made.selected()
+    except CallboardError as fault:
+        advice = "Set CALLBOARD_MODEL=provider/model, or model in config.toml."
+        return Check(name="Model", status="fail", found=fault.message, advice=advice)
+    found = f"{chosen.model_id}: {chosen.source}"
+    if chosen.model_id == DEMO_ID:
+        advice = (
+            "This is a demonstration with fixed answers. Set a key, or start Ollama or LM Studio."
+        )
+        return Check(name="Model", status="warn", found=found, advice=advice)
+    return Check(name="Model", status="ok", found=found)
+
+
+@asynccontextmanager
+async def _catalog(
+    loaded: Loaded, keys: KeyRing, environ: Mapping[str, str]
+) -> AsyncGenerator[Catalog]:
+    from .log.redact import Redactor
+    from .models.catalog import ModelCatalog, ModelSettings
+    from .models.http import HttpClient
+
+    settings = loaded.settings
+    http = HttpClient(redact=Redactor(keys.secrets()).text)
+    try:
+        wanted = ModelSettings(model=settings.model, providers=settings.providers)
+        yield ModelCatalog(wanted, keys, http, environ)
+    finally:
+        await http.aclose()
+
+
+# --- programs ---------------------------------------------------------------------------------------
+
+
+def program_checks(search_path: str) -> tuple[Check, ...]:
+    """The programs that Callboard uses where they are there, and the editors on the path."""
+
+    def which(name: str) -> str | None:
+        return shutil.which(name, path=search_path)
+
+    editors = [f"{title} ({where})" for name, title in EDITORS.items() if (where := which(name))]
+    return (
+        _program("ripgrep", which("rg"), "Searching works without it, and is faster with it."),
+        _program("git", which("git"), "Agents use it to see and to undo what was changed."),
+        _program("shell", which("bash") or which("sh"), "Commands cannot run without a shell."),
+        Check(
+            name="Editors",
+            status="ok",
+            found=", ".join(editors) or "none found; `callboard run` works in a terminal",
+        ),
+    )
+
+
+def _program(name: str, where: str | None, why: str) -> Check:
+    if where is not None:
+        return Check(name=name, status="ok", found=where)
+    return Check(name=name, status="warn", found="not found", advice=f"Install it. {why}")
