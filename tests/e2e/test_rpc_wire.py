@@ -550,6 +550,17 @@ def test_more_than_256_requests_in_flight_are_overloaded_and_can_be_tried_again(
     assert "result" in peer.answer("bye")
 
 
+def test_a_burst_of_quick_requests_is_not_taken_for_requests_in_flight(shared):
+    peer = shared
+    ping = {"jsonrpc": "2.0", "method": "server/ping"}
+    frames = [peer.encode(json.dumps({**ping, "id": f"b{i}"}).encode()) for i in range(3000)]
+    peer.raw(b"".join(frames))
+    for index in range(3000):
+        message = peer.next()
+        assert message["id"] == f"b{index}"
+        assert "result" in message
+
+
 # -- order
 
 

@@ -172,7 +172,7 @@ class Connection:
     @property
     def in_flight(self) -> int:
         """Requests of the client that have no answer yet."""
-        return self._dispatcher.in_flight
+        return len(self._dispatcher.calls)
 
     @property
     def outbound_frames(self) -> int:
@@ -235,7 +235,7 @@ class Connection:
         for _, future in asked.values():
             if not future.done():
                 future.set_exception(ConnectionClosed(reason))
-        self._dispatcher.cancel_all()
+        self._dispatcher.calls.cancel_all()
 
     # -- for the server that owns the connection
 
@@ -243,18 +243,17 @@ class Connection:
         """Takes over an ``initialize`` that was answered before this object existed."""
         self._open(params)
 
-    def receive(self, items: list[Item]) -> None:
-        """Acts on what was read, in order."""
-        for item in items:
-            match item:
-                case Frame():
-                    self._dispatcher.receive(item.body)
-                case Desync():
-                    logger.error("the client's stream lost its framing: %s", item.reason)
-                    self._dispatcher.lost(item.reason)
-                    self._end("desync")
-                case _:
-                    self._dispatcher.oversize(item, self._terms.frame_limit)
+    def receive(self, item: Item) -> None:
+        """Acts on one thing that was read."""
+        match item:
+            case Frame():
+                self._dispatcher.receive(item.body)
+            case Desync():
+                logger.error("the client's stream lost its framing: %s", item.reason)
+                self._dispatcher.lost(item.reason)
+                self._end("desync")
+            case _:
+                self._dispatcher.oversize(item, self._terms.frame_limit)
 
     def refuse_new(self) -> None:
         """From now on new requests are answered with ``shuttingDown``."""
@@ -262,11 +261,11 @@ class Connection:
 
     async def idle(self) -> None:
         """Returns once no handler runs."""
-        await self._dispatcher.idle()
+        await self._dispatcher.calls.idle()
 
     def cancel_all(self) -> None:
         """Cancels every request that runs; each is answered."""
-        self._dispatcher.cancel_all()
+        self._dispatcher.calls.cancel_all()
 
     # -- for the dispatcher
 

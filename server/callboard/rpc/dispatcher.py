@@ -1,29 +1,23 @@
-"""Messages to handlers: the envelope's rules, the method table, and one answer for each request.
+"""Messages to handlers: the envelope's rules and the method table (PROTOCOL 1).
 
-Order: a message is looked at when it arrives, and its handler's task is made at once. Tasks begin in
-the order in which they were made and run up to their first ``await``, so the handlers of one client
-*start* in the order of arrival. A request with an idempotency key has to look that up first; those
-behind it wait until it has started (`_Gate`).
+A message is looked at when it arrives; what may run is given to `calls`, in that order.
 """
 
-import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import Any, Protocol, cast
-
-import orjson
-from attrs import frozen
 
 from callboard_rpc import convert
 from callboard_rpc.common import Empty
 from callboard_rpc.errors import CallboardError
-from callboard_rpc.methods import METHODS, Method
+from callboard_rpc.methods import METHODS
 
 from . import codec
-from .call import Call, Handler, Handlers, IdempotencyHook, KeyedRequest
+from .call import Call, Handlers, IdempotencyHook
+from .calls import Caller, Calls, Done, error_message, result_message, run_all
 from .fault import Faults
-from .framing import Framing, Oversize, read_head
-from .lifecycle import Phase, hears_notification, judge_request
+from .framing import Oversize, read_head
+from .lifecycle import hears_notification, judge_request
 
 logger = logging.getLogger("callboard.rpc")
 
@@ -32,28 +26,16 @@ _RETRY_AFTER_MS = 500
 _LIFECYCLE = frozenset({"initialize", "shutdown"})
 
 
-class Conversation(Protocol):
+class Conversation(Caller, Protocol):
     """What the dispatcher needs of its connection."""
 
-    @property
-    def phase(self) -> Phase: ...
-    @property
-    def framing(self) -> Framing: ...
     def initialize(self, params: dict[str, Any]) -> Any: ...
     def shut(self) -> None: ...
     def exit(self) -> None: ...
-    def make_call(
-        self, method: str, request_id: int | str | None, correlation_id: str, key: str | None
-    ) -> Call: ...
     def send(self, body: bytes) -> None: ...
-    def spawn(self, run: Callable[[], Coroutine[Any, Any, None]]) -> None: ...
     def response(self, message: dict[str, Any]) -> None: ...
     def response_too_large(self, request_id: int | str) -> None: ...
     def other_notification(self, method: str, params: Any) -> bool: ...
-
-
-Done = Callable[[bytes | None, list[Callable[[], None]]], None]
-"""Takes the answer of one request (``None``: there is none), and what is to run once it is queued."""
 
 
 class _Batch:
@@ -73,35 +55,7 @@ class _Batch:
         if self._left == 0:
             if self._answers:
                 self._send(b"[" + b",".join(self._answers) + b"]")
-            _run_all(self._after)
-
-
-class _Gate:
-    """Lets calls start in order when some of them have to look something up before."""
-
-    def __init__(self) -> None:
-        self._last: asyncio.Event | None = None
-
-    def behind(self) -> asyncio.Event | None:
-        """What a call that arrives now has to wait for."""
-        if self._last is not None and self._last.is_set():
-            self._last = None
-        return self._last
-
-    def ticket(self) -> asyncio.Event:
-        self._last = asyncio.Event()
-        return self._last
-
-
-@frozen(kw_only=True)
-class _Job:
-    call: Call
-    handler: Handler
-    params: Any
-    keyed: KeyedRequest | None
-    behind: asyncio.Event | None
-    ticket: asyncio.Event | None
-    done: Done
+            run_all(self._after)
 
 
 class Dispatcher:
@@ -132,27 +86,8 @@ class Dispatcher:
         self._handlers = handlers
         self._faults = faults
         self._new_id = new_id
-        self._replay = replay
         self._max_in_flight = max_in_flight
-        self._in_flight: dict[int | str, Call] = {}
-        self._gate = _Gate()
-        self._idle = asyncio.Event()
-        self._idle.set()
-        self._running = 0
-
-    @property
-    def in_flight(self) -> int:
-        """Requests that have no answer yet."""
-        return len(self._in_flight)
-
-    async def idle(self) -> None:
-        """Returns once no handler runs."""
-        await self._idle.wait()
-
-    def cancel_all(self) -> None:
-        """Cancels every call that runs; each is still answered."""
-        for call in list(self._in_flight.values()):
-            call.cancelled.cancel()
+        self.calls = Calls(conversation, faults=faults, new_id=new_id, replay=replay)
 
     # -- what comes in
 
@@ -230,7 +165,7 @@ class Dispatcher:
     # -- requests
 
     def _request(self, request_id: int | str, method: str, params: Any, done: Done) -> None:
-        if request_id in self._in_flight:
+        if request_id in self.calls:
             done(self._invalid(request_id, f"a request with the id {request_id!r} is running"), [])
             return
         try:
@@ -252,7 +187,7 @@ class Dispatcher:
         raw = _members(params)
         if method == "initialize":
             answer = self._conversation.initialize(raw)
-            done(_result(request_id, codec.encode(answer)), [])
+            done(result_message(request_id, codec.encode(answer)), [])
             return
         handler = self._handlers.get(method)
         if method == "shutdown":
@@ -260,124 +195,13 @@ class Dispatcher:
             handler = handler or _nothing
         elif handler is None:
             raise CallboardError("methodNotFound", f"this server does not offer {method}")
-        if len(self._in_flight) >= self._max_in_flight and method not in _LIFECYCLE:
+        if len(self.calls) >= self._max_in_flight and method not in _LIFECYCLE:
             raise CallboardError(
                 "overloaded",
                 f"{self._max_in_flight} requests are running; wait for answers",
                 retry_after_ms=_RETRY_AFTER_MS,
             )
-        job = self._job(entry, request_id, raw, handler, done)
-        self._in_flight[request_id] = job.call
-        self._spawn(job)
-
-    def _job(
-        self,
-        entry: Method,
-        request_id: int | str | None,
-        raw: dict[str, Any],
-        handler: Handler,
-        done: Done,
-    ) -> _Job:
-        params = convert.structure(raw, entry.params)
-        key = getattr(params, "idempotency_key", None) if entry.mutates else None
-        call = self._conversation.make_call(entry.name, request_id, self._new_id(), key)
-        behind = self._gate.behind()
-        ticket: asyncio.Event | None = None
-        keyed: KeyedRequest | None = None
-        if key is not None and self._replay is not None:
-            ticket = self._gate.ticket()
-            keyed = KeyedRequest(
-                client_id=call.client_id,
-                method=entry.name,
-                key=key,
-                params={name: value for name, value in raw.items() if name != "idempotencyKey"},
-                pass_turn=ticket.set,
-            )
-        return _Job(
-            call=call,
-            handler=handler,
-            params=params,
-            keyed=keyed,
-            behind=behind,
-            ticket=ticket,
-            done=done,
-        )
-
-    def _spawn(self, job: _Job) -> None:
-        self._running += 1
-        self._idle.clear()
-        self._conversation.spawn(lambda: self._run(job))
-
-    async def _run(self, job: _Job) -> None:
-        try:
-            await self._run_scoped(job)
-        finally:
-            self._running -= 1
-            if self._running == 0:
-                self._idle.set()
-
-    async def _run_scoped(self, job: _Job) -> None:
-        call = job.call
-        answer: bytes | None = None
-        fault: BaseException | None = None
-        try:
-            with call.cancelled:
-                if job.behind is not None:
-                    await job.behind.wait()
-                if not call.cancelled.cancel_called:
-                    answer = await self._answer(job)
-        except (Exception, SystemExit) as raised:
-            fault = raised
-        except asyncio.CancelledError as stray:
-            # Cancelled from outside: our own scope keeps its cancellation to itself. Either the
-            # connection ends, or the handler awaited something that somebody else cancelled.
-            task = asyncio.current_task()
-            if self._conversation.phase is Phase.ENDING or (task is not None and task.cancelling()):
-                self._finish(job, None, self._stopped(call))
-                raise
-            fault = RuntimeError("what the handler waited for was cancelled")
-            fault.__cause__ = stray
-        finally:
-            if job.ticket is not None:
-                job.ticket.set()
-        if answer is None and fault is None:
-            fault = self._stopped(call)
-        self._finish(job, answer, fault)
-
-    async def _answer(self, job: _Job) -> bytes:
-        async def start() -> bytes:
-            if job.ticket is not None:
-                job.ticket.set()
-            return codec.encode(await job.handler(job.call, job.params))
-
-        if job.keyed is None or self._replay is None:
-            return await start()
-        return await self._replay.run(job.keyed, start)
-
-    def _stopped(self, call: Call) -> CallboardError:
-        if self._conversation.phase is Phase.ENDING:
-            return CallboardError("shuttingDown", f"the server ended before {call.method} was done")
-        return CallboardError("requestCancelled", f"{call.method} was cancelled by the client")
-
-    def _finish(self, job: _Job, answer: bytes | None, fault: BaseException | None) -> None:
-        call = job.call
-        request_id = call.request_id
-        if request_id is None:
-            if fault is not None:
-                error = self._faults.error(
-                    fault, correlation_id=call.correlation_id, method=call.method
-                )
-                logger.warning("the notification %s failed: %s", call.method, error["message"])
-            job.done(None, [] if fault is not None else call.callbacks)
-            return
-        self._in_flight.pop(request_id, None)
-        if answer is not None and fault is None:
-            if call.method == "shutdown" and self._conversation.framing == "lsp":
-                answer = b"null"
-            job.done(_result(request_id, answer), call.callbacks)
-            return
-        fault = fault or self._stopped(call)
-        job.done(self._failure(request_id, fault, call.method, call.correlation_id), [])
+        self.calls.start(entry, request_id, raw, handler, done)
 
     # -- notifications
 
@@ -411,22 +235,19 @@ class Dispatcher:
                     logger.info("the notification %s means nothing here", method)
                 done(None, [])
                 return
-            self._spawn(self._job(entry, None, _members(params), handler, done))
+            self.calls.start(entry, None, _members(params), handler, done)
 
     def _cancel(self, params: Any) -> None:
         request_id: Any = cast("dict[str, Any]", params).get("id") if type(params) is dict else None
-        call = self._in_flight.get(request_id) if type(request_id) in (int, str) else None
-        if call is None:
+        if type(request_id) not in (int, str) or not self.calls.cancel(request_id):
             logger.debug("$/cancelRequest names no request that is running")
-        else:
-            call.cancelled.cancel()
 
     # -- answers
 
     def _reply(self, answer: bytes | None, after: list[Callable[[], None]]) -> None:
         if answer is not None:
             self._conversation.send(answer)
-        _run_all(after)
+        run_all(after)
 
     def _complain(self, kind: str, message: str) -> None:
         self._conversation.send(self._failure(None, CallboardError(kind, message)))
@@ -435,16 +256,10 @@ class Dispatcher:
         return self._failure(request_id, CallboardError("invalidRequest", message))
 
     def _failure(
-        self,
-        request_id: int | str | None,
-        fault: BaseException,
-        method: str = "the message",
-        correlation_id: str | None = None,
+        self, request_id: int | str | None, fault: BaseException, method: str = "the message"
     ) -> bytes:
-        error = self._faults.error(
-            fault, correlation_id=correlation_id or self._new_id(), method=method
-        )
-        return codec.encode({"jsonrpc": "2.0", "id": request_id, "error": error})
+        error = self._faults.error(fault, correlation_id=self._new_id(), method=method)
+        return error_message(request_id, error)
 
 
 def _members(params: Any) -> dict[str, Any]:
@@ -456,17 +271,5 @@ def _members(params: Any) -> dict[str, Any]:
     return cast("dict[str, Any]", params)
 
 
-def _result(request_id: int | str, result: bytes) -> bytes:
-    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (orjson.dumps(request_id), result)
-
-
 async def _nothing(_call: Call, _params: Any) -> Empty:
     return Empty()
-
-
-def _run_all(callbacks: list[Callable[[], None]]) -> None:
-    for callback in callbacks:
-        try:
-            callback()
-        except Exception:
-            logger.exception("what was to follow an answer failed")

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import threading
+from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -23,6 +24,8 @@ from .wire import ReaderThread, Wire, WriterThread
 
 logger = logging.getLogger("callboard.rpc")
 
+_HELPING = 64
+
 
 @frozen(kw_only=True)
 class WireLimits:
@@ -37,6 +40,59 @@ class WireLimits:
     flush_seconds: float = 0.5
     last_resort_seconds: float = 3.0
     parent_poll_seconds: float = PARENT_POLL_SECONDS
+
+
+class _Inbox:
+    """Frames between the reader thread and the connection, dealt with a few at a time.
+
+    Calls that were started get their turn between two helpings, so that a burst of quick requests is
+    not taken for hundreds that are in flight, and nothing else on the loop waits for a flood.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        boot: Boot,
+        connection: Connection,
+        end: Callable[[EndReason], None],
+    ) -> None:
+        self.taken: Callable[[], None] = lambda: None
+        self._loop = loop
+        self._frames = boot.frames
+        self._connection = connection
+        self._end = end
+        self._posts: deque[tuple[deque[Item], bool]] = deque()
+        self._busy = False
+
+    def put(self, items: list[Item], at_end: bool) -> None:
+        self._posts.append((deque(items), at_end))
+        if not self._busy:
+            self._busy = True
+            self._deal()
+
+    def _deal(self) -> None:
+        helping = _HELPING
+        while self._posts:
+            items, at_end = self._posts[0]
+            while items:
+                if helping == 0:
+                    self._loop.call_soon(self._deal)
+                    return
+                helping -= 1
+                self._receive(items.popleft())
+            self._posts.popleft()
+            self.taken()
+            if at_end:
+                self._end("eof")
+        self._busy = False
+
+    def _receive(self, item: Item) -> None:
+        if self._frames.framing is not None:
+            self._connection.framing = self._frames.framing
+        try:
+            self._connection.receive(item)
+        except Exception:
+            logger.exception("a message could not be dealt with")
 
 
 def _nothing(_: Connection) -> None:
@@ -137,31 +193,17 @@ async def serve_connection(
             on_open=opened,
         )
 
-        def deliver(items: list[Item], at_end: bool) -> None:
-            try:
-                if boot.frames.framing is not None:
-                    connection.framing = boot.frames.framing
-                connection.receive(items)
-            except Exception:
-                logger.exception("a message could not be dealt with")
-            finally:
-                reader.taken()
-            if at_end:
-                end("eof")
-
+        inbox = _Inbox(loop, boot, connection, end)
         reader = ReaderThread(
-            wire,
-            boot.frames,
-            lambda items, at_end: _post(loop, deliver, items, at_end),
+            wire, boot.frames, lambda items, at_end: _post(loop, inbox.put, items, at_end)
         )
+        inbox.taken = reader.taken
         WriterThread(wire, outbound, lambda: _post(loop, end, "eof")).start()
         with watch_signals(end):
             if boot.params is not None:
                 connection.adopt(boot.params)
-            connection.receive(boot.pending)
-            if boot.ended:
-                end("eof")
-            else:
+            inbox.put(boot.pending, boot.ended)
+            if not boot.ended:
                 reader.start()
             reason = await ended
             code = exit_code(reason, shutdown_seen=connection.shutdown_seen)

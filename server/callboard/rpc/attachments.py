@@ -1,0 +1,95 @@
+"""Files that a prompt names as context, as resources whose text stands in the log.
+
+What the agent saw must be what the log says it saw, so the text is taken when the prompt is made: from
+the client's buffer where it offers that, else from disk, inside of the session's folders only.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from callboard_rpc.common import ContextItem, EmbeddedResource, Range
+from callboard_rpc.errors import CallboardError
+
+from ..host import Host
+from ..log.text import head_and_tail
+from ..tools.base import PathDenied
+from ..tools.workspace import FolderWorkspace
+from .call import Call
+
+_MAX_CHARS = 64 * 1024
+_MAX_FILE_BYTES = 8 * 1024 * 1024
+_READ_S = 2.0
+
+
+async def attached(
+    host: Host, session_id: str, items: Sequence[ContextItem], call: Call
+) -> list[EmbeddedResource]:
+    """Raises pathDenied, pathNotFound, invalidParams, naming the item."""
+    if not items:
+        return []
+    state = await host.cache.state(session_id)
+    workspace = FolderWorkspace(Path(state.cwd), [Path(d) for d in state.directories])
+    found: list[EmbeddedResource] = []
+    for index, item in enumerate(items):
+        path = _path(item.uri, index)
+        try:
+            resolved = workspace.resolve(path)
+        except PathDenied as denied:
+            raise CallboardError("pathDenied", str(denied), data={"path": path}) from denied
+        text = await _buffer(call, item.uri)
+        if text is None:
+            text = _read(resolved, path)
+        if item.range is not None:
+            text = _slice(text, item.range)
+        found.append(EmbeddedResource(uri=item.uri, text=head_and_tail(text, _MAX_CHARS // 2)))
+    return found
+
+
+def _path(uri: str, index: int) -> str:
+    parts = urlsplit(uri)
+    if parts.scheme == "file":
+        return unquote(parts.path)
+    if not parts.scheme:
+        return uri
+    raise CallboardError(
+        "invalidParams",
+        f"context[{index}] is {uri[:200]!r}; only files can be given as context",
+        data={"errors": [{"path": f"$.context[{index}].uri", "message": "must be a file"}]},
+    )
+
+
+async def _buffer(call: Call, uri: str) -> str | None:
+    """The text of an open buffer, saved or not, where the client tells it."""
+    lsp = call.connection.lsp
+    if lsp is not None:
+        document = await lsp.open_document_text(uri)
+        if document is not None:
+            return document[0]
+    if call.capabilities.read_file:
+        try:
+            answer = await call.connection.request("client/readFile", {"uri": uri}, timeout=_READ_S)
+        except Exception:
+            return None
+        return answer.text
+    return None
+
+
+def _read(resolved: Path, path: str) -> str:
+    try:
+        if not resolved.is_file():
+            raise FileNotFoundError
+        if resolved.stat().st_size > _MAX_FILE_BYTES:
+            raise CallboardError(
+                "pathDenied", f"{path} is too large to be given as context", data={"path": path}
+            )
+        return resolved.read_bytes().decode("utf-8", "replace")
+    except OSError as fault:
+        raise CallboardError(
+            "pathNotFound", f"{path} cannot be read", data={"path": path}
+        ) from fault
+
+
+def _slice(text: str, range: Range) -> str:
+    lines = text.splitlines(keepends=True)
+    return "".join(lines[max(0, range.start.line) : range.end.line + 1])

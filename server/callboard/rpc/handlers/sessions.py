@@ -1,0 +1,256 @@
+"""``session/*``."""
+
+from typing import Any
+
+import orjson
+
+from callboard_rpc.common import Empty, MessageId, Page, TurnId
+from callboard_rpc.errors import CallboardError
+from callboard_rpc.events import Author
+from callboard_rpc.sessions import (
+    Draft,
+    SearchHit,
+    Session,
+    SessionCancelParams,
+    SessionCancelResult,
+    SessionCompactParams,
+    SessionCompactResult,
+    SessionCreateParams,
+    SessionExportParams,
+    SessionExportResult,
+    SessionGetParams,
+    SessionListParams,
+    SessionMutateParams,
+    SessionPromptParams,
+    SessionPromptResult,
+    SessionResult,
+    SessionSearchParams,
+    SessionTurnsParams,
+    SessionUpdateParams,
+    SessionWaitParams,
+    SessionWaitResult,
+    Turn,
+)
+
+from ...host import Host
+from ..attachments import attached
+from ..call import Call, Handler
+from ..pages import number, page_size, text
+from .client import Clients, actor_of
+
+
+def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
+    limits = host.settings.limits
+
+    def result(session: Session, draft: Draft | None = None) -> SessionResult:
+        return SessionResult(session=session, cursor=host.log.cursor(), draft=draft)
+
+    async def create(call: Call, params: SessionCreateParams) -> SessionResult:
+        if params.members:
+            raise CallboardError(
+                "featureDisabled", "rooms (members) are not part of this server; leave them out"
+            )
+        settings = host.settings_for(params.cwd)
+        profile = host.profiles_for(params.cwd).get(params.profile or settings.profile or "default")
+        if params.model is not None:
+            await host.catalog.resolve(params.model)
+        with clients.of(call).subscriptions.held(call):
+            return result(
+                await host.sessions.create(
+                    cwd=params.cwd,
+                    profile=profile.name,
+                    mode=params.mode or profile.mode or settings.approvals.mode,
+                    by=actor_of(call),
+                    model=params.model,
+                    title=params.title,
+                    additional_directories=params.additional_directories,
+                    metadata=params.metadata,
+                )
+            )
+
+    async def get(_: Call, params: SessionGetParams) -> SessionResult:
+        session = await host.reading.session(params.session_id)
+        return result(session, await _draft(host, session))
+
+    async def list_(_: Call, params: SessionListParams) -> Page[Session]:
+        page, after = await host.reading.sessions(
+            cwd=params.cwd,
+            status=params.status,
+            archived=False if params.archived is None else params.archived,
+            parent=params.parent,
+            query=params.query,
+            before=number(params.cursor, 1 << 62),
+            limit=page_size(params.limit, limits.page_items),
+        )
+        return Page(data=tuple(page), next_cursor=text(after))
+
+    async def prompt(call: Call, params: SessionPromptParams) -> SessionPromptResult:
+        actor = actor_of(call)
+        content = (*params.content, *await attached(host, params.session_id, params.context, call))
+        with clients.of(call).subscriptions.held(call):
+            posted = await host.sessions.prompt(
+                params.session_id,
+                content,
+                author=Author(kind="person", name=actor.name or "person", id=actor.id),
+                by=actor,
+                delivery=params.delivery,
+                client_message_id=params.client_message_id,
+                to=params.to,
+                limits=params.limits,
+                meta=params.meta,
+            )
+        return SessionPromptResult(
+            event_seq=posted.record.seq,
+            outcome=posted.outcome,
+            turn_id=None if posted.turn_id is None else TurnId(posted.turn_id),
+            cursor=host.log.cursor(posted.record.pos),
+        )
+
+    async def cancel(call: Call, params: SessionCancelParams) -> SessionCancelResult:
+        cancelled = await host.sessions.cancel(
+            params.session_id,
+            by=actor_of(call),
+            scope=params.scope,
+            turn_id=params.turn_id,
+            reason=params.reason,
+        )
+        return SessionCancelResult(
+            state="idle" if cancelled.turn_id is None else "cancelling",
+            turn_id=None if cancelled.turn_id is None else TurnId(cancelled.turn_id),
+            dropped=cancelled.dropped,
+        )
+
+    async def wait(_: Call, params: SessionWaitParams) -> SessionWaitResult:
+        waited = await host.waiting.wait(
+            params.session_id,
+            until=params.until,
+            turn_id=params.turn_id,
+            timeout_s=None if params.timeout_ms is None else max(0, params.timeout_ms) / 1000,
+        )
+        return SessionWaitResult(
+            reason=waited.reason,
+            cursor=host.log.cursor(),
+            approvals=waited.approvals,
+            turn=waited.turn,
+            final_text=waited.turn.final_text if waited.turn else None,
+        )
+
+    async def turns(_: Call, params: SessionTurnsParams) -> Page[Turn]:
+        await host.reading.session(params.session_id)
+        page, after = await host.reading.turns(
+            params.session_id,
+            after=number(params.cursor, -1),
+            limit=page_size(params.limit, limits.page_items),
+        )
+        return Page(data=tuple(page), next_cursor=text(after))
+
+    async def update(call: Call, params: SessionUpdateParams) -> SessionResult:
+        if isinstance(params.model, str):
+            await host.catalog.resolve(params.model)
+        return result(
+            await host.sessions.update(
+                params.session_id,
+                by=actor_of(call),
+                title=params.title,
+                pinned=params.pinned,
+                metadata=params.metadata,
+                mode=params.mode,
+                model=params.model,
+            )
+        )
+
+    async def archive(call: Call, params: SessionMutateParams) -> SessionResult:
+        by = actor_of(call)
+        return result(await host.sessions.set_archived(params.session_id, archived=True, by=by))
+
+    async def unarchive(call: Call, params: SessionMutateParams) -> SessionResult:
+        by = actor_of(call)
+        return result(await host.sessions.set_archived(params.session_id, archived=False, by=by))
+
+    async def close(call: Call, params: SessionMutateParams) -> SessionResult:
+        return result(await host.sessions.close(params.session_id, by=actor_of(call)))
+
+    async def delete(call: Call, params: SessionMutateParams) -> Empty:
+        await host.sessions.delete(params.session_id, by=actor_of(call))
+        return Empty()
+
+    async def compact(call: Call, params: SessionCompactParams) -> SessionCompactResult:
+        record = await host.compacting.compact(
+            params.session_id, by=actor_of(call), instructions=params.instructions
+        )
+        return SessionCompactResult(
+            compacted=record is not None,
+            summary_seq=None if record is None else record.seq,
+            cursor=host.log.cursor(),
+        )
+
+    async def search(_: Call, params: SessionSearchParams) -> Page[SearchHit]:
+        limit = page_size(params.limit, limits.page_items)
+        hits = await host.log.search(
+            params.query,
+            session_id=params.session_id,
+            before=number(params.cursor, 1 << 62),
+            limit=limit + 1,
+        )
+        page = hits[:limit]
+        found: list[SearchHit] = []
+        for hit in reversed(page):
+            found.append(await _search_hit(host, hit))
+        return Page(
+            data=tuple(found), next_cursor=str(page[-1].record.pos) if len(hits) > limit else None
+        )
+
+    async def export(_: Call, params: SessionExportParams) -> SessionExportResult:
+        await host.reading.session(params.session_id)
+        after = number(params.cursor, 0)
+        limit = page_size(params.limit, limits.page_items)
+        write = host.exporting.jsonl if params.format == "jsonl" else host.exporting.markdown
+        piece, reached = await write(params.session_id, after=after, limit=limit)
+        return SessionExportResult(text=piece, next_cursor=text(reached))
+
+    return {
+        "session/create": create,
+        "session/get": get,
+        "session/list": list_,
+        "session/prompt": prompt,
+        "session/cancel": cancel,
+        "session/wait": wait,
+        "session/turns": turns,
+        "session/update": update,
+        "session/archive": archive,
+        "session/unarchive": unarchive,
+        "session/close": close,
+        "session/delete": delete,
+        "session/compact": compact,
+        "session/search": search,
+        "session/export": export,
+    }
+
+
+async def _draft(host: Host, session: Session) -> Draft | None:
+    if session.active_turn_id is None:
+        return None
+    row = await host.log.draft(session.active_turn_id)
+    if row is None:
+        return None
+    message_id, answer, thought, next_index = row
+    return Draft(
+        turn_id=session.active_turn_id,
+        message_id=MessageId(message_id),
+        answer=answer,
+        thought=thought,
+        next_index=orjson.loads(next_index),
+    )
+
+
+async def _search_hit(host: Host, hit: Any) -> SearchHit:
+    state = await host.cache.state(hit.record.session_id)
+    return SearchHit(
+        session_id=hit.record.session_id,
+        seq=hit.record.seq,
+        type=hit.record.type,
+        at=hit.record.at,
+        snippet=hit.snippet,
+        turn_id=hit.record.turn_id,
+        title=state.title,
+    )

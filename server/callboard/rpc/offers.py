@@ -1,0 +1,112 @@
+"""Pending approvals, brought to a client that declared that it can ask its person.
+
+An approval is an entity first and a question second: it is offered to every such client whose
+subscriptions cover its session, once per connection; whatever becomes of the question, the approval
+stays until an answer is committed, and then every other question is taken back.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Coroutine
+from typing import Any
+
+from callboard_rpc.approvals import Approval, ApprovalRequestParams, ApprovalRequestResult
+from callboard_rpc.common import Actor
+from callboard_rpc.errors import CallboardError
+from callboard_rpc.events import ApprovalDecision, ApprovalRequest
+
+from ..host import Host
+from ..log.scope import APPROVAL_TYPES, Filter
+from .connection import Connection, ConnectionClosed, PeerError
+from .subscriptions import Subscription, Subscriptions
+
+_log = logging.getLogger(__name__)
+
+
+class Offers:
+    """Asks one client. `actor` is who answers through it."""
+
+    def __init__(
+        self, host: Host, connection: Connection, subscriptions: Subscriptions, *, actor: Actor
+    ) -> None:
+        self._host = host
+        self._connection = connection
+        self._subscriptions = subscriptions
+        self._actor = actor
+        self._asked: dict[str, asyncio.Task[None]] = {}
+        self._done: set[str] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        subscriptions.on_live = self._subscribed
+
+    def start(self) -> None:
+        self._keep(self._follow())
+
+    def _keep(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def _subscribed(self, subscription: Subscription) -> None:
+        self._keep(self._offer_pending(subscription))
+
+    async def _offer_pending(self, subscription: Subscription) -> None:
+        """What waits already, in what a new subscription covers (interrupts-and-peers 59)."""
+        after: int | None = 0
+        while after is not None:
+            pending, after = await self._host.approvals.page(state="pending", after=after)
+            for approval in pending:
+                if subscription.covers(approval.session_id, approval.root_id):
+                    self._offer(approval)
+
+    async def _follow(self) -> None:
+        """Requests and decisions as they are committed, by whatever process."""
+        log = self._host.log
+        position = log.head
+        while True:
+            head = await log.moved(position)
+            for record in await log.page(Filter(types=APPROVAL_TYPES), after=position):
+                position = record.pos
+                match record.value:
+                    case ApprovalRequest(approval=approval):
+                        if self._subscriptions.covers(approval.session_id, approval.root_id):
+                            self._offer(approval)
+                    case ApprovalDecision(approval_id=approval_id):
+                        self._done.add(approval_id)
+                        question = self._asked.pop(approval_id, None)
+                        if question is not None:
+                            question.cancel()
+                    case _:
+                        pass
+            position = max(position, head)
+
+    def _offer(self, approval: Approval) -> None:
+        if approval.approval_id in self._asked or approval.approval_id in self._done:
+            return
+        self._asked[approval.approval_id] = self._keep(self._ask(approval))
+
+    async def _ask(self, approval: Approval) -> None:
+        try:
+            answer: ApprovalRequestResult = await self._connection.request(
+                "approval/request", ApprovalRequestParams(approval=approval), timeout=None
+            )
+        except (PeerError, ConnectionClosed) as error:
+            _log.info("approval %s was not answered here: %s", approval.approval_id, error)
+            return
+        if answer.defer or answer.option_id is None:
+            return
+        with contextlib.suppress(CallboardError):
+            await self._host.approvals.answer(
+                approval.approval_id,
+                answer.option_id,
+                by=self._actor,
+                via="request",
+                feedback=answer.feedback,
+            )
+
+    async def close(self) -> None:
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

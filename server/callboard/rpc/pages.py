@@ -1,0 +1,36 @@
+"""Cursors and sizes of lists, the same for every method that returns a page."""
+
+from callboard_rpc.errors import CallboardError
+
+
+def page_size(limit: int | None, maximum: int) -> int:
+    """How many items a page holds. Raises invalidParams for a limit below 1."""
+    if limit is None:
+        return min(100, maximum)
+    if limit < 1:
+        raise invalid("$.limit", "must be at least 1")
+    return min(limit, maximum)
+
+
+def number(cursor: str | None, default: int) -> int:
+    """The number that a list's cursor stands for. Raises invalidCursor."""
+    if cursor is None:
+        return default
+    if not cursor.isascii() or not cursor.lstrip("-").isdigit() or len(cursor) > 19:
+        raise CallboardError(
+            "invalidCursor",
+            f"{cursor[:80]!r} is no cursor of this list; leave it out to begin from the start",
+        )
+    return int(cursor)
+
+
+def text(cursor: int | None) -> str | None:
+    """The cursor that stands for a number."""
+    return None if cursor is None else str(cursor)
+
+
+def invalid(path: str, message: str) -> CallboardError:
+    """An invalidParams error about one field."""
+    return CallboardError(
+        "invalidParams", f"{path} {message}", data={"errors": [{"path": path, "message": message}]}
+    )

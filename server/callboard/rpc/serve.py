@@ -1,0 +1,100 @@
+"""``callboard serve``: one client on stdin and stdout.
+
+The answer to ``initialize`` needs the configuration and the store and nothing else; all the rest is
+imported after it is written.
+"""
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from . import boot
+from .framing import Framing
+from .wire import Wire
+
+if TYPE_CHECKING:
+    from ..log.ids import IdSource
+    from ..log.store import Store
+
+USAGE = "usage: callboard serve [--framing auto|lsp|ndjson] [--store PATH]"
+
+
+class _Opening:
+    """The store, opened when the first client asks who is here; what fails is told to each that asks."""
+
+    def __init__(self) -> None:
+        self.store: Store | None = None
+        self.ids: IdSource | None = None
+        self.host_id = ""
+
+    def handshake(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Raises the store's own errors: they are the answer to ``initialize``."""
+        del params
+        from pathlib import Path
+
+        from ..config import load, store_path, user_config_dir
+        from ..log.clock import utc_now
+        from ..log.ids import IdSource
+        from ..log.store import open_store
+        from .greeting import greeting
+
+        environ = dict(os.environ)
+        settings = load(environ, user_config_dir(environ)).settings
+        if self.store is None:
+            self.ids = IdSource()
+            self.host_id = self.ids.new("host")
+            self.store = open_store(Path(store_path(settings)), ids=self.ids, now=utc_now)
+        limits = settings.limits
+        return greeting(
+            store_id=self.store.store_id,
+            host_id=self.host_id,
+            head=f"{self.store.store_id}.{self.store.head()}",
+            switched_on=settings.features,
+            limits={
+                "maxFrameBytes": limits.frame_bytes,
+                "pageItems": limits.page_items,
+                "pageBytes": limits.page_bytes,
+                "window": limits.window,
+            },
+        )
+
+
+def _framing(argv: list[str]) -> Framing | None:
+    """The framing that was asked for. Raises `ValueError` with what is wrong with the words."""
+    framing: Framing | None = None
+    rest = list(argv)
+    while rest:
+        word = rest.pop(0)
+        name, _, value = word.partition("=")
+        match name:
+            case "--framing" | "--store":
+                if not value:
+                    if not rest:
+                        raise ValueError(f"{name} needs a value")
+                    value = rest.pop(0)
+                if name == "--store":
+                    os.environ["CALLBOARD_STORE"] = value
+                elif value in ("lsp", "ndjson"):
+                    framing = value
+                elif value != "auto":
+                    raise ValueError(f"--framing is auto, lsp or ndjson, not {value!r}")
+            case "--acp":
+                raise ValueError("this version does not speak the Agent Client Protocol yet")
+            case _:
+                raise ValueError(f"{word!r} is not an option of serve")
+    return framing
+
+
+def main(argv: list[str]) -> int:
+    """Serves until the client is gone; returns the exit code."""
+    try:
+        framing = _framing(argv)
+    except ValueError as wrong:
+        sys.stderr.write(f"callboard serve: {wrong}\n{USAGE}\n")
+        return 2
+    wire = Wire.take_stdio()
+    opening = _Opening()
+    started = boot.start(wire, opening.handshake, framing=framing)
+    from .service import run
+
+    return run(wire, started, opening)

@@ -1,0 +1,146 @@
+"""The server behind ``callboard serve``, once ``initialize`` is answered: a host, and its one client."""
+
+import asyncio
+import logging
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from callboard_rpc.common import Actor
+from callboard_rpc.errors import CallboardError
+
+from ..host import Environment, Host, open_host
+from ..log.redact import RedactingFilter
+from .boot import Boot
+from .call import Handler
+from .connection import Connection
+from .greeting import version
+from .handlers import approvals, events, server, sessions
+from .handlers.client import Clients, ClientState
+from .idempotency import StoredAnswers
+from .lifecycle import EndReason
+from .offers import Offers
+from .server import serve_connection
+from .subscriptions import Subscriptions
+from .wire import Wire
+
+if TYPE_CHECKING:
+    from .serve import _Opening  # pyright: ignore[reportPrivateUsage]
+
+_log = logging.getLogger(__name__)
+
+
+def handlers_of(host: Host, clients: Clients) -> dict[str, Handler]:
+    """Every method of this server: its own, and those that features bring."""
+    table: dict[str, Handler] = {
+        **server.handlers(host),
+        **sessions.handlers(host, clients),
+        **approvals.handlers(host),
+        **events.handlers(host, clients),
+    }
+    for feature in host.features:
+        if feature.methods is not None:
+            table.update(feature.methods(host))
+    return table
+
+
+def run(wire: Wire, boot: Boot, opening: "_Opening") -> int:
+    """Runs the event loop until the client is gone; returns the exit code."""
+    logging.basicConfig(
+        stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s", level=logging.WARNING
+    )
+    return asyncio.run(_main(wire, boot, opening))
+
+
+async def _main(wire: Wire, boot: Boot, opening: "_Opening") -> int:
+    client_config = _client_config(boot)
+    environment = Environment.of_process(client_config)
+    try:
+        opening.handshake({})
+    except CallboardError as error:
+        return await _refuse(wire, boot, opening, error)
+    async with open_host(
+        environment, store=opening.store, ids=opening.ids, host_id=opening.host_id
+    ) as host:
+        logging.getLogger().setLevel(host.settings.log.level.upper())
+        for handler in logging.getLogger().handlers:
+            handler.addFilter(RedactingFilter(host.redactor))
+        return await _serve(wire, boot, opening, host)
+
+
+async def _serve(wire: Wire, boot: Boot, opening: "_Opening", host: Host) -> int:
+    clients = Clients(host)
+    answers = StoredAnswers(host.log, days=host.settings.store.idempotency_days)
+    host.spawn(answers.prune, "pruning of stored answers")
+
+    def opened(connection: Connection) -> None:
+        subscriptions = Subscriptions(host, connection, window=host.settings.limits.window)
+        offers: Offers | None = None
+        client = connection.client
+        if client.capabilities.approvals:
+            name = client.info.name if client.info else None
+            actor = Actor(kind="client", id=client.client_id, name=name)
+            offers = Offers(host, connection, subscriptions, actor=actor)
+            offers.start()
+        clients.add(id(connection), ClientState(subscriptions=subscriptions, offers=offers))
+
+    def closed(connection: Connection, reason: str) -> None:
+        state = clients.pop(id(connection))
+        if state is not None:
+            host.spawn(lambda: _leave(state), f"clean-up of a client ({reason})")
+
+    async def ended(reason: EndReason) -> None:
+        await host.stop(f"the editor is gone ({reason})")
+
+    return await serve_connection(
+        wire,
+        boot,
+        handlers=handlers_of(host, clients),
+        handshake=opening.handshake,
+        on_end=ended,
+        redact=host.redactor.text,
+        new_id=lambda: host.log.ids.new("req"),
+        version=version(),
+        on_open=opened,
+        on_close=closed,
+        replay=answers,
+        last_resort=os._exit,
+    )
+
+
+async def _leave(state: ClientState) -> None:
+    if state.offers is not None:
+        await state.offers.close()
+    await state.subscriptions.close()
+
+
+async def _refuse(wire: Wire, boot: Boot, opening: "_Opening", error: CallboardError) -> int:
+    """Without a store nothing can be done; the client is told so as the answer to ``initialize``."""
+    sys.stderr.write(f"callboard serve: {error.message}\n")
+
+    async def nothing(_: EndReason) -> None:
+        return None
+
+    return await serve_connection(
+        wire,
+        boot,
+        handlers={},
+        handshake=opening.handshake,
+        on_end=nothing,
+        redact=lambda text: text,
+        new_id=lambda: "req_0",
+        version=version(),
+        last_resort=os._exit,
+    )
+
+
+def _client_config(boot: Boot) -> dict[str, Any] | None:
+    """The configuration that came with ``initialize``."""
+    params = boot.params
+    if params is None:
+        return None
+    from .handshake import options_of
+
+    options = options_of(params)
+    config = options.get("config") if isinstance(options, dict) else None  # pyright: ignore
+    return config if isinstance(config, dict) else None  # pyright: ignore

@@ -1,0 +1,353 @@
+"""Subscriptions of one client: history from a cursor, then live, on one path, in one order.
+
+A subscription pulls: it reads the log from its position, sends a batch, and goes on when the client
+has room. So a slow client costs nothing but its own delay; when it is hopelessly behind it is told to
+subscribe again (`event/reset`) and loses nothing. Deltas are pushed, joined and, at worst, dropped.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Generator
+from typing import Any
+
+from attrs import define, field
+
+from callboard_rpc.common import Cursor, SubscriptionId
+from callboard_rpc.streams import SubscribeParams, SubscribeResult
+
+from ..host import Host
+from ..log.record import Record
+from ..log.scope import Filter
+from ..turns.deltas import Delta
+from .call import Call
+from .connection import Connection, Merge
+from .scopes import filter_of
+
+_DELTA_S = 0.025
+_DELTA_BYTES = 4 * 1024
+_MAX_BATCH = 500
+_BATCH_BYTES = 256 * 1024
+_HOPELESS_WINDOWS = 10
+
+
+def _combine(older: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any] | None:
+    if older["index"] + older["count"] != newer["index"]:
+        return None
+    return {
+        **older,
+        "text": older["text"] + newer["text"],
+        "count": older["count"] + newer["count"],
+    }
+
+
+@define
+class _Piece:
+    """Deltas of one message and kind that wait to be sent together."""
+
+    first: Delta
+    texts: list[str] = field(factory=list[str])
+    size: int = 0
+
+
+class Subscription:
+    """One subscription. Its pump runs as a task of the connection's client."""
+
+    def __init__(
+        self,
+        subscription_id: SubscriptionId,
+        host: Host,
+        connection: Connection,
+        filter: Filter,
+        params: SubscribeParams,
+        position: int,
+        window: int,
+    ) -> None:
+        self.subscription_id = subscription_id
+        self.filter = filter
+        self.position = position
+        self.deltas = params.deltas and connection.client.capabilities.deltas
+        self._host = host
+        self._connection = connection
+        self._replay_until = host.log.head
+        self._max_batch = max(1, min(params.max_batch or _MAX_BATCH, window, _MAX_BATCH))
+        self._latency_s = max(0, min(params.max_latency_ms or 0, 1_000)) / 1000
+        self._window = window
+        self._sent: list[tuple[int, int]] = []
+        self._unacknowledged = 0
+        self._acknowledged = asyncio.Event()
+        self._pieces: dict[tuple[str, str], _Piece] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._last_flush = 0.0
+
+    def covers(self, session_id: str, root_id: str | None) -> bool:
+        """Whether the subscription is about this session at all, whatever types it wants."""
+        if self.filter.session_id is not None:
+            return self.filter.session_id == session_id
+        return self.filter.root_id is None or self.filter.root_id == root_id
+
+    # --- events ---
+
+    def acknowledge(self, position: int) -> None:
+        """Opens the window up to a cursor's position."""
+        while self._sent and self._sent[0][0] <= position:
+            self._unacknowledged -= self._sent.pop(0)[1]
+        self._acknowledged.set()
+
+    async def pump(self, held: Callable[[], asyncio.Event]) -> str:
+        """Sends events for as long as the client keeps up; returns why it stopped."""
+        log = self._host.log
+        caught_up = False
+        while True:
+            records, position = await self._next()
+            if not records and caught_up:
+                self.position = position
+                await log.moved(position)
+                if self._latency_s:
+                    await asyncio.sleep(self._latency_s)
+                continue
+            if not await self._room():
+                return "slow"
+            await held().wait()
+            self._flush_deltas()
+            self.position = position
+            caught_up = position >= log.head
+            self._send(records, caught_up=caught_up)
+
+    async def _next(self) -> tuple[list[Record], int]:
+        """What comes next, at most a batch, and the position that it reaches."""
+        log = self._host.log
+        head = log.head
+        recent = log.recent(self.position)
+        if recent is not None:
+            wanted: list[Record] = []
+            size = 0
+            for record in recent:
+                if not self.filter.admits(record):
+                    continue
+                if len(wanted) == self._max_batch or (wanted and size + record.size > _BATCH_BYTES):
+                    return wanted, wanted[-1].pos
+                wanted.append(record)
+                size += record.size
+            return wanted, head
+        records = await log.page(
+            self.filter, after=self.position, limit=self._max_batch, max_bytes=_BATCH_BYTES
+        )
+        if not records:
+            return [], head
+        full = len(records) == self._max_batch or sum(r.size for r in records) > _BATCH_BYTES // 2
+        return records, records[-1].pos if full else max(head, records[-1].pos)
+
+    async def _room(self) -> bool:
+        """Waits for the window and for the queue; False when the client is hopelessly behind."""
+        while self._unacknowledged >= self._window:
+            behind = self._host.log.head - self.position
+            if behind > _HOPELESS_WINDOWS * self._window:
+                return False
+            self._acknowledged.clear()
+            waits = [
+                asyncio.ensure_future(self._acknowledged.wait()),
+                asyncio.ensure_future(
+                    self._host.log.moved(self.position + _HOPELESS_WINDOWS * self._window)
+                ),
+            ]
+            try:
+                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for wait in waits:
+                    wait.cancel()
+        if self._connection.pressure != "none":
+            await self._connection.drained.wait()
+        return True
+
+    def _send(self, records: list[Record], *, caught_up: bool) -> None:
+        if records:
+            self._sent.append((self.position, len(records)))
+            self._unacknowledged += len(records)
+        self._connection.notify(
+            "event/batch",
+            {
+                "subscriptionId": self.subscription_id,
+                "events": [record.wire() for record in records],
+                "cursor": self._host.log.cursor(self.position),
+                "replay": bool(records) and records[-1].pos <= self._replay_until,
+                "caughtUp": caught_up,
+            },
+        )
+
+    # --- deltas ---
+
+    def take(self, delta: Delta) -> None:
+        """A piece of streaming text. Sent at once when nothing was sent just now, else joined."""
+        key = (delta.message_id, delta.kind)
+        piece = self._pieces.get(key)
+        if piece is None:
+            piece = self._pieces[key] = _Piece(delta)
+        piece.texts.append(delta.text)
+        piece.size += len(delta.text)
+        if piece.size >= _DELTA_BYTES:
+            self._flush_deltas()
+        elif self._timer is None:
+            loop = asyncio.get_running_loop()
+            wait = self._last_flush + _DELTA_S - loop.time()
+            if wait <= 0:
+                self._flush_deltas()
+            else:
+                self._timer = loop.call_later(wait, self._flush_deltas)
+
+    def _flush_deltas(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if not self._pieces:
+            return
+        self._last_flush = asyncio.get_running_loop().time()
+        pieces, self._pieces = self._pieces, {}
+        for (message_id, kind), piece in pieces.items():
+            first = piece.first
+            self._connection.notify_mergeable(
+                "event/delta",
+                {
+                    "subscriptionId": self.subscription_id,
+                    "sessionId": first.session_id,
+                    "turnId": first.turn_id,
+                    "messageId": message_id,
+                    "index": first.index,
+                    "count": len(piece.texts),
+                    "text": "".join(piece.texts),
+                    "kind": kind,
+                },
+                Merge(
+                    key=(self.subscription_id, message_id, kind),
+                    combine=_combine,
+                    weight=lambda params: len(params["text"]),
+                ),
+            )
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+class Subscriptions:
+    """The subscriptions of one connection."""
+
+    def __init__(self, host: Host, connection: Connection, *, window: int) -> None:
+        self._host = host
+        self._connection = connection
+        self._window = window
+        self._open: dict[str, tuple[Subscription, asyncio.Task[None]]] = {}
+        self._holds = 0
+        self._free = asyncio.Event()
+        self._free.set()
+        self.on_live: Callable[[Subscription], None] = lambda _: None
+        self._stop_deltas = host.deltas.listen(self._take)
+
+    @contextlib.contextmanager
+    def held(self, call: Call) -> Generator[None]:
+        """Holds events back until the reply of `call` is queued, so that no event names an id that
+        the client has not been told yet."""
+        self._holds += 1
+        self._free.clear()
+        released = False
+
+        def release() -> None:
+            nonlocal released
+            if not released:
+                released = True
+                self._holds -= 1
+                if not self._holds:
+                    self._free.set()
+
+        call.after_reply(release)
+        try:
+            yield
+        except BaseException:
+            release()
+            raise
+
+    async def subscribe(self, call: Call, params: SubscribeParams) -> SubscribeResult:
+        """Raises invalidCursor, sessionNotFound, invalidParams."""
+        log = self._host.log
+        filter = await filter_of(log, params.scope, params.types)
+        match params.from_:
+            case "now":
+                position = log.head
+            case "start":
+                position = 0
+            case cursor:
+                position = log.position(cursor)
+        subscription_id = SubscriptionId(log.ids.new("sub"))
+        subscription = Subscription(
+            subscription_id,
+            self._host,
+            self._connection,
+            filter,
+            params,
+            position,
+            self._window,
+        )
+        call.after_reply(lambda: self._start(subscription))
+        return SubscribeResult(
+            subscription_id=subscription_id, cursor=log.cursor(position), head=log.cursor()
+        )
+
+    def _start(self, subscription: Subscription) -> None:
+        task = asyncio.get_running_loop().create_task(
+            self._run(subscription), name=f"subscription {subscription.subscription_id}"
+        )
+        self._open[subscription.subscription_id] = (subscription, task)
+        self.on_live(subscription)
+
+    async def _run(self, subscription: Subscription) -> None:
+        reason = await subscription.pump(lambda: self._free)
+        subscription.stop()
+        self._open.pop(subscription.subscription_id, None)
+        self._connection.notify(
+            "event/reset",
+            {
+                "subscriptionId": subscription.subscription_id,
+                "reason": reason,
+                "resumeFrom": self._host.log.cursor(subscription.position),
+            },
+        )
+
+    def unsubscribe(self, subscription_id: str) -> None:
+        """Ends a subscription; nothing for one that is not there."""
+        found = self._open.pop(subscription_id, None)
+        if found is not None:
+            subscription, task = found
+            subscription.stop()
+            task.cancel()
+
+    def acknowledge(self, subscription_id: str, cursor: Cursor) -> None:
+        found = self._open.get(subscription_id)
+        if found is not None:
+            found[0].acknowledge(self._host.log.position(cursor))
+
+    def covers(self, session_id: str, root_id: str | None) -> bool:
+        """Whether any subscription of the client is about this session."""
+        return any(s.covers(session_id, root_id) for s, _ in self._open.values())
+
+    @property
+    def count(self) -> int:
+        return len(self._open)
+
+    def _take(self, delta: Delta) -> None:
+        if not self._open:
+            return
+        state = self._host.cache.read(delta.session_id)
+        root_id = None if state is None else state.root_id
+        for subscription, _ in self._open.values():
+            if subscription.deltas and subscription.covers(delta.session_id, root_id):
+                subscription.take(delta)
+
+    async def close(self) -> None:
+        """Ends them all; the client is gone."""
+        self._stop_deltas()
+        tasks = [task for _, task in self._open.values()]
+        for subscription, task in self._open.values():
+            subscription.stop()
+            task.cancel()
+        self._open.clear()
+        await asyncio.gather(*tasks, return_exceptions=True)
