@@ -13,6 +13,7 @@ from .common import (
     Failure,
     Json,
     Limits,
+    MessageId,
     Mode,
     SessionId,
     SessionStatus,
@@ -97,9 +98,22 @@ class SessionCreateParams:
 
 
 @frozen(kw_only=True)
+class Draft:
+    """What a running turn has streamed so far. `next_index` says, per kind of delta, which piece
+    comes next; what was streamed since the last save (250 ms or 4 KiB) comes as deltas only."""
+
+    turn_id: TurnId
+    message_id: MessageId
+    answer: str
+    thought: str
+    next_index: dict[str, int]
+
+
+@frozen(kw_only=True)
 class SessionResult:
     session: Session
     cursor: Cursor
+    draft: Draft | None = None
 
 
 @frozen(kw_only=True)

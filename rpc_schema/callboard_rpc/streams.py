@@ -86,7 +86,12 @@ class EventBatch:
 
 @frozen(kw_only=True)
 class EventDelta:
-    """Text that is not stored yet. `index` counts from 0 per message and kind without holes."""
+    """Text that is not stored yet.
+
+    Pieces are numbered from 0 per message and kind. `index` is the first piece in `text`, and `count`
+    how many it holds, so the next one follows at ``index + count``; where it does not, the draft of
+    ``session/get`` has what is missing. For ``tool_output`` the message is the call's id.
+    """
 
     subscription_id: SubscriptionId
     session_id: SessionId
@@ -95,6 +100,7 @@ class EventDelta:
     index: int
     text: str
     kind: Literal["answer", "thought", "tool_output"]
+    count: int = 1
 
 
 @frozen(kw_only=True)

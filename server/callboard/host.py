@@ -6,6 +6,7 @@ another feature's folder, or this file, to add one.
 
 import asyncio
 import contextlib
+import contextvars
 import logging
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
@@ -26,7 +27,7 @@ from .log.redact import Redactor
 from .log.store import Store, open_store
 from .log.transaction import Projection
 from .models.catalog import ModelCatalog, ModelSettings
-from .models.http import HttpClient
+from .models.http import HttpClient, Timeouts
 from .models.keys import KeyRing
 from .sessions import projection as sessions_projection
 from .sessions.cache import SessionCache
@@ -97,6 +98,53 @@ class Environment:
     def store_path(self) -> Path:
         return self.store or store_path(self.load().settings)
 
+    def settings_for(self, cwd: str) -> Settings:
+        """The configuration as it is in a folder, read anew."""
+        return self.load(cwd).settings
+
+    def profiles_for(self, cwd: str) -> ProfileBook:
+        """The agent definitions as they are in a folder, read anew."""
+        return ProfileBook.load(self.user_dir, Path(cwd))
+
+
+class Tasks:
+    """The tasks of a host: no request owns them, and the crash of one is recorded and ends nothing
+    else."""
+
+    def __init__(self) -> None:
+        self._running: set[asyncio.Task[None]] = set()
+
+    def spawn(self, run: Callable[[], Awaitable[None]], name: str) -> None:
+        async def supervised() -> None:
+            try:
+                await run()
+            except Exception:
+                _log.exception("%s crashed", name)
+
+        # a clean context: nothing of the request that happened to be first is inherited
+        task = asyncio.get_running_loop().create_task(
+            supervised(), name=name, context=contextvars.Context()
+        )
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    async def end(self) -> None:
+        """Cancels what still runs and waits for it."""
+        tasks = list(self._running)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class Attendance:
+    """How many connected clients could be asked for an approval."""
+
+    def __init__(self) -> None:
+        self.clients = 0
+
+    def anybody(self) -> bool:
+        return self.clients > 0
+
 
 @define(kw_only=True)
 class Host:
@@ -122,29 +170,19 @@ class Host:
     exporting: Exporting
     compacting: Compacting
     features: Sequence[Feature]
-    tasks: set[asyncio.Task[None]] = field(factory=set[asyncio.Task[None]])
-    clients: int = 0
-    """Connected clients that could be asked for an approval."""
+    tasks: "Tasks"
+    attendance: "Attendance"
 
     def settings_for(self, cwd: str) -> Settings:
         """The configuration as it is in a folder, read anew."""
-        return self.environment.load(cwd).settings
+        return self.environment.settings_for(cwd)
 
     def profiles_for(self, cwd: str) -> ProfileBook:
-        return ProfileBook.load(self.environment.user_dir, Path(cwd))
+        return self.environment.profiles_for(cwd)
 
     def spawn(self, run: Callable[[], Awaitable[None]], name: str) -> None:
-        """A task of the host: no request owns it, and its crash is recorded and ends nothing else."""
-
-        async def supervised() -> None:
-            try:
-                await run()
-            except Exception:
-                _log.exception("%s crashed", name)
-
-        task = asyncio.get_running_loop().create_task(supervised(), name=name)
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
+        """A task of the host; see `Tasks.spawn`."""
+        self.tasks.spawn(run, name)
 
     async def stop(self, reason: str) -> None:
         """Starts nothing more and brings the running turns to their ends."""
@@ -171,8 +209,7 @@ async def open_host(
     """Opens the store and starts what belongs to one process; stops it on leaving."""
     ids = ids or IdSource()
     loaded = environment.load()
-    settings = loaded.settings
-    keys = KeyRing(environment.user_dir, environment.environ)
+    keys = KeyRing(environment.environ, environment.user_dir)
     redactor = Redactor(keys.secrets())
     log = Log(
         store or prepare_store(environment, ids),
@@ -199,9 +236,7 @@ async def open_host(
         finally:
             with contextlib.suppress(Exception):
                 await host.stop("the server stopped")
-            for task in list(host.tasks):
-                task.cancel()
-            await asyncio.gather(*host.tasks, return_exceptions=True)
+            await host.tasks.end()
             await log.transact(
                 lambda tx: tx.execute("DELETE FROM hosts WHERE host_id = ?", host.host_id)
             )
@@ -228,8 +263,11 @@ def _compose(
         keys,
         http,
         environment.environ,
+        timeouts=Timeouts(idle_s=settings.limits.model_timeout_s),
     )
     deltas = Deltas()
+    tasks = Tasks()
+    attendance = Attendance()
     cache = SessionCache(log)
     asked = Approvals(log, suggest=suggestion(registry))
     reading = Reading(log)
@@ -243,10 +281,10 @@ def _compose(
         deltas=deltas,
         coordinators=WriteCoordinators(),
         model_slots=asyncio.Semaphore(settings.limits.model_calls),
-        settings=lambda cwd: host.settings_for(cwd),
-        profiles=lambda cwd: host.profiles_for(cwd),
+        settings=environment.settings_for,
+        profiles=environment.profiles_for,
         environ=environment.environ,
-        attended=lambda: host.clients > 0,
+        attended=attendance.anybody,
         sources=(boundary.STEERING, *(s for feature in features for s in feature.sources)),
         hooks=tuple(h for feature in features for h in feature.hooks),
         tool_services={k: v for feature in features for k, v in feature.tool_services.items()},
@@ -257,7 +295,7 @@ def _compose(
         if state.model is not None:
             return state.model
         with contextlib.suppress(Exception):
-            profile = host.profiles_for(state.cwd).get(state.profile)
+            profile = environment.profiles_for(state.cwd).get(state.profile)
             if profile.model is not None:
                 return profile.model
         return (await catalog.selected()).model_id
@@ -267,9 +305,11 @@ def _compose(
         reservations,
         runner=TurnRunner(services),
         model_of=model_of,
-        spawn=lambda run, name: host.spawn(run, name),
+        spawn=tasks.spawn,
     )
-    host = Host(
+    return Host(
+        tasks=tasks,
+        attendance=attendance,
         host_id=host_id,
         started_at=utc_now(),
         environment=environment,
@@ -298,7 +338,6 @@ def _compose(
         compacting=Compacting(services, reservations, dispatcher),
         features=features,
     )
-    return host
 
 
 async def _expire(host: Host) -> None:

@@ -91,6 +91,7 @@ local M = {}
 ---@field callId callboard.CallId
 ---@field kind "permission"|"question"|string
 ---@field title string
+---@field tool string
 ---@field subject callboard.Subject
 ---@field options callboard.ApprovalOption[]
 ---@field createdAt string
@@ -242,6 +243,15 @@ local M = {}
 ---@field text string
 ---@field context? string
 
+---What a running turn has streamed so far. `next_index` says, per kind of delta, which piece
+---comes next; what was streamed since the last save (250 ms or 4 KiB) comes as deltas only.
+---@class callboard.Draft
+---@field turnId callboard.TurnId
+---@field messageId callboard.MessageId
+---@field answer string
+---@field thought string
+---@field nextIndex table<string, integer>
+
 ---A resource whose text is sent along: an unsaved buffer, a selection, a diagnostic.
 ---@class callboard.EmbeddedResource
 ---@field uri string
@@ -260,7 +270,7 @@ local M = {}
 
 ---The ``data`` of every error. Clients decide by `kind`; some kinds add fields.
 ---@class callboard.ErrorData
----@field kind "agentClosed"|"agentNotFound"|"alreadyResolved"|"approvalExpired"|"approvalNotFound"|"authRequired"|"blobNotFound"|"budgetExceeded"|"capabilityRequired"|"contextWindowExceeded"|"cursorExpired"|"depthExceeded"|"featureDisabled"|"idempotencyConflict"|"internal"|"invalidCursor"|"invalidGraph"|"invalidParams"|"invalidRequest"|"leaseLost"|"limitReached"|"messageTooLarge"|"messageTooLong"|"methodNotFound"|"modelError"|"modelUnavailable"|"nameInUse"|"notAMember"|"notInitialized"|"notOwner"|"optionInvalid"|"overloaded"|"parseError"|"pathDenied"|"pathNotFound"|"peerLimit"|"peerNotLinked"|"profileNotFound"|"queueFull"|"requestCancelled"|"rootOnly"|"ruleNotFound"|"scheduleInvalid"|"scheduleNotFound"|"sessionArchived"|"sessionClosed"|"sessionNotFound"|"shuttingDown"|"storeBusy"|"storeCorrupt"|"storeFull"|"storeIo"|"storeReadOnly"|"storeUnsupported"|"storeVersion"|"taskNotClaimable"|"taskNotFound"|"taskNotReady"|"tokenInvalid"|"transitionNotAllowed"|"turnInProgress"|"turnMismatch"|"turnNotFound"|"unsupportedVersion"|string
+---@field kind "agentClosed"|"agentNotFound"|"alreadyResolved"|"approvalExpired"|"approvalNotFound"|"authRequired"|"blobNotFound"|"budgetExceeded"|"capabilityRequired"|"contextWindowExceeded"|"cursorExpired"|"depthExceeded"|"featureDisabled"|"idempotencyConflict"|"internal"|"invalidCursor"|"invalidGraph"|"invalidParams"|"invalidRequest"|"leaseLost"|"limitReached"|"messageTooLarge"|"messageTooLong"|"methodNotFound"|"modelError"|"modelUnavailable"|"nameInUse"|"notAMember"|"notInitialized"|"notOwner"|"optionInvalid"|"overloaded"|"parseError"|"pathDenied"|"pathNotFound"|"peerLimit"|"peerNotLinked"|"profileNotFound"|"queueFull"|"requestCancelled"|"rootOnly"|"ruleNotFound"|"scheduleInvalid"|"scheduleNotFound"|"sessionArchived"|"sessionClosed"|"sessionNotFound"|"shuttingDown"|"storeBusy"|"storeCorrupt"|"storeFull"|"storeIo"|"storeReadOnly"|"storeUnsupported"|"storeVersion"|"taskNotClaimable"|"taskNotFound"|"taskNotReady"|"tokenInvalid"|"transitionNotAllowed"|"turnInProgress"|"turnMismatch"|"turnNotFound"|"turnTimedOut"|"unsupportedVersion"|string
 ---@field retryable boolean
 ---@field correlationId string
 ---@field retryAfterMs? integer
@@ -272,7 +282,11 @@ local M = {}
 ---@field replay boolean
 ---@field caughtUp boolean
 
----Text that is not stored yet. `index` counts from 0 per message and kind without holes.
+---Text that is not stored yet.
+---
+---Pieces are numbered from 0 per message and kind. `index` is the first piece in `text`, and `count`
+---how many it holds, so the next one follows at ``index + count``; where it does not, the draft of
+---``session/get`` has what is missing. For ``tool_output`` the message is the call's id.
 ---@class callboard.EventDelta
 ---@field subscriptionId callboard.SubscriptionId
 ---@field sessionId callboard.SessionId
@@ -281,6 +295,7 @@ local M = {}
 ---@field index integer
 ---@field text string
 ---@field kind "answer"|"thought"|"tool_output"|string
+---@field count? integer
 
 ---`after` and `before` are cursors and exclude each other; without either, from the start.
 ---@class callboard.EventListParams
@@ -769,6 +784,7 @@ local M = {}
 ---@class callboard.SessionResult
 ---@field session callboard.Session
 ---@field cursor callboard.Cursor
+---@field draft? callboard.Draft
 
 ---Every word must occur; a word that ends in ``*`` is a prefix of at least three letters.
 ---@class callboard.SessionSearchParams
@@ -1168,6 +1184,7 @@ M.errors = {
   turnInProgress = -31201,
   turnMismatch = -31203,
   turnNotFound = -31202,
+  turnTimedOut = -31206,
   unsupportedVersion = -31001,
 }
 

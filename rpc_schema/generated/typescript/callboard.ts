@@ -101,6 +101,7 @@ export interface Approval {
   callId: CallId;
   kind: Open<"permission" | "question">;
   title: string;
+  tool: string;
   subject: Subject;
   options: ApprovalOption[];
   createdAt: string;
@@ -277,6 +278,18 @@ export interface Directive {
   context?: string | null;
 }
 
+/**
+ * What a running turn has streamed so far. `next_index` says, per kind of delta, which piece
+ * comes next; what was streamed since the last save (250 ms or 4 KiB) comes as deltas only.
+ */
+export interface Draft {
+  turnId: TurnId;
+  messageId: MessageId;
+  answer: string;
+  thought: string;
+  nextIndex: Record<string, number>;
+}
+
 /** A resource whose text is sent along: an unsaved buffer, a selection, a diagnostic. */
 export interface EmbeddedResource {
   uri: string;
@@ -298,7 +311,7 @@ export interface Error {
 
 /** The ``data`` of every error. Clients decide by `kind`; some kinds add fields. */
 export interface ErrorData {
-  kind: Open<"agentClosed" | "agentNotFound" | "alreadyResolved" | "approvalExpired" | "approvalNotFound" | "authRequired" | "blobNotFound" | "budgetExceeded" | "capabilityRequired" | "contextWindowExceeded" | "cursorExpired" | "depthExceeded" | "featureDisabled" | "idempotencyConflict" | "internal" | "invalidCursor" | "invalidGraph" | "invalidParams" | "invalidRequest" | "leaseLost" | "limitReached" | "messageTooLarge" | "messageTooLong" | "methodNotFound" | "modelError" | "modelUnavailable" | "nameInUse" | "notAMember" | "notInitialized" | "notOwner" | "optionInvalid" | "overloaded" | "parseError" | "pathDenied" | "pathNotFound" | "peerLimit" | "peerNotLinked" | "profileNotFound" | "queueFull" | "requestCancelled" | "rootOnly" | "ruleNotFound" | "scheduleInvalid" | "scheduleNotFound" | "sessionArchived" | "sessionClosed" | "sessionNotFound" | "shuttingDown" | "storeBusy" | "storeCorrupt" | "storeFull" | "storeIo" | "storeReadOnly" | "storeUnsupported" | "storeVersion" | "taskNotClaimable" | "taskNotFound" | "taskNotReady" | "tokenInvalid" | "transitionNotAllowed" | "turnInProgress" | "turnMismatch" | "turnNotFound" | "unsupportedVersion">;
+  kind: Open<"agentClosed" | "agentNotFound" | "alreadyResolved" | "approvalExpired" | "approvalNotFound" | "authRequired" | "blobNotFound" | "budgetExceeded" | "capabilityRequired" | "contextWindowExceeded" | "cursorExpired" | "depthExceeded" | "featureDisabled" | "idempotencyConflict" | "internal" | "invalidCursor" | "invalidGraph" | "invalidParams" | "invalidRequest" | "leaseLost" | "limitReached" | "messageTooLarge" | "messageTooLong" | "methodNotFound" | "modelError" | "modelUnavailable" | "nameInUse" | "notAMember" | "notInitialized" | "notOwner" | "optionInvalid" | "overloaded" | "parseError" | "pathDenied" | "pathNotFound" | "peerLimit" | "peerNotLinked" | "profileNotFound" | "queueFull" | "requestCancelled" | "rootOnly" | "ruleNotFound" | "scheduleInvalid" | "scheduleNotFound" | "sessionArchived" | "sessionClosed" | "sessionNotFound" | "shuttingDown" | "storeBusy" | "storeCorrupt" | "storeFull" | "storeIo" | "storeReadOnly" | "storeUnsupported" | "storeVersion" | "taskNotClaimable" | "taskNotFound" | "taskNotReady" | "tokenInvalid" | "transitionNotAllowed" | "turnInProgress" | "turnMismatch" | "turnNotFound" | "turnTimedOut" | "unsupportedVersion">;
   retryable: boolean;
   correlationId: string;
   retryAfterMs?: number;
@@ -312,7 +325,13 @@ export interface EventBatch {
   caughtUp: boolean;
 }
 
-/** Text that is not stored yet. `index` counts from 0 per message and kind without holes. */
+/**
+ * Text that is not stored yet.
+ *
+ * Pieces are numbered from 0 per message and kind. `index` is the first piece in `text`, and `count`
+ * how many it holds, so the next one follows at ``index + count``; where it does not, the draft of
+ * ``session/get`` has what is missing. For ``tool_output`` the message is the call's id.
+ */
 export interface EventDelta {
   subscriptionId: SubscriptionId;
   sessionId: SessionId;
@@ -321,6 +340,7 @@ export interface EventDelta {
   index: number;
   text: string;
   kind: Open<"answer" | "thought" | "tool_output">;
+  count?: number;
 }
 
 /** `after` and `before` are cursors and exclude each other; without either, from the start. */
@@ -884,6 +904,7 @@ export interface SessionPromptResult {
 export interface SessionResult {
   session: Session;
   cursor: Cursor;
+  draft?: Draft | null;
 }
 
 /** Every word must occur; a word that ends in ``*`` is a prefix of at least three letters. */
@@ -1371,6 +1392,7 @@ export const ERROR_CODES = {
   turnInProgress: -31201,
   turnMismatch: -31203,
   turnNotFound: -31202,
+  turnTimedOut: -31206,
   unsupportedVersion: -31001,
 } as const;
 

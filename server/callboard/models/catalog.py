@@ -124,8 +124,9 @@ class ModelCatalog:
         why = "no API key was found, and no model server answers on this machine"
         return Selection(model_id=DEMO_ID, source="; ".join((why, *problems)))
 
-    async def resolve(self, model_id: str | None = None) -> Model:
-        """The model `model_id`, or the selected one.
+    async def resolve(self, model_id: str | None = None, *, text_tool_calls: bool = False) -> Model:
+        """The model `model_id`, or the selected one. `text_tool_calls`: it writes tool calls as text,
+        whatever its card says.
 
         Raises `CallboardError`: modelUnavailable with the ``reason`` badName, unknownProvider,
         badConfiguration or badScenario; authRequired when its key is missing.
@@ -138,10 +139,13 @@ class ModelCatalog:
         provider = self._usable(provider_name)
         if await self._key(provider) is None and provider.needs_key:
             raise CallboardError("authRequired", _no_key(provider, self._keys.path))
-        kept = (model_id, provider.base_url)
+        card = card_of(provider, name)
+        if text_tool_calls:
+            card = evolve(card, text_tool_calls=True)
+        kept = (model_id, provider.base_url, card.text_tool_calls)
         model = self._models.get(kept)
         if model is None:
-            model = self._models[kept] = self._make(provider, card_of(provider, name))
+            model = self._models[kept] = self._make(provider, card)
         return model
 
     async def list(self) -> tuple[ModelInfo, ...]:

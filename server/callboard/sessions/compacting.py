@@ -31,7 +31,9 @@ class Compacting:
         state = await services.cache.state(session_id)
         settings = services.settings(state.cwd)
         profile = services.profiles(state.cwd).get(state.profile)
-        model = await services.catalog.resolve(state.model or profile.model)
+        model = await services.catalog.resolve(
+            state.model or profile.model, text_tool_calls=profile.text_tool_calls
+        )
         try:
             async with await self.reservations.prepare(session_id) as reservation:
                 made = await summarise(

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import attrs
 from attrs import frozen
 
 from callboard_rpc.common import Actor, BlobRef, CallId, Limits
@@ -17,7 +16,6 @@ from callboard_rpc.events import Author
 from ..approvals.service import Approvals
 from ..config import Settings
 from ..log.log import Log
-from ..models.base import Model
 from ..models.catalog import ModelCatalog
 from ..tools.base import ToolContext
 from ..tools.environment import scrubbed_environment
@@ -88,9 +86,10 @@ class TurnRunner:
         settings = services.settings(state.cwd)
         profile = services.profiles(state.cwd).get(state.profile)
         workspace = _workspace(state)
-        model = await services.catalog.resolve(state.model or profile.model)
-        if profile.text_tool_calls and not model.card.text_tool_calls:
-            model = _TextCalling(model)
+        model = await services.catalog.resolve(
+            state.model or profile.model, text_tool_calls=profile.text_tool_calls
+        )
+        scope = None if profile.tools is None else frozenset(profile.tools)
         author = Author(kind="agent", name=profile.name, id=live.session_id)
         actor = Actor(kind="agent", id=live.session_id, name=profile.name)
         numbering = Numbering(services.deltas, live.session_id, live.turn_id)
@@ -98,7 +97,7 @@ class TurnRunner:
             session_id=live.session_id,
             root_id=state.root_id,
             workspace=workspace,
-            scope=profile.tools,
+            scope=scope,
             cache=services.cache,
             approvals=services.approvals,
             settings=settings.approvals,
@@ -131,7 +130,6 @@ class TurnRunner:
         async def transact(function: Callable[[Any], None]) -> None:
             await services.log.transact(function)
 
-        scope = profile.tools
         caller = Caller(
             grant=live.grant,
             root_id=state.root_id,
@@ -177,23 +175,10 @@ class TurnRunner:
             model_slots=services.model_slots,
             sources=services.sources,
             hooks=services.hooks,
-            limits=turn_limits(settings, begun.limits),
+            limits=turn_limits(settings, profile.limits, begun.limits),
             draft_interval_ms=settings.draft.interval_ms,
             draft_bytes=settings.draft.bytes,
         )
-
-
-class _TextCalling:
-    """A model whose profile says that it writes tool calls as text."""
-
-    def __init__(self, model: Model) -> None:
-        self._model = model
-        self.card = attrs.evolve(model.card, text_tool_calls=True)
-
-    def stream(self, request: Any) -> Any:
-        from ..models.text_calls import with_text_calls
-
-        return with_text_calls(self._model.stream(request), request.tools)
 
 
 def _workspace(state: SessionState) -> FolderWorkspace:
@@ -214,23 +199,18 @@ def _expiry(settings: Settings) -> str | None:
     return at.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
-def turn_limits(settings: Settings, asked: Limits | None) -> TurnLimits:
-    """The configuration's limits, narrowed by the prompt's."""
-    limits = settings.limits
-    iterations = limits.max_iterations
-    total_s = limits.turn_total_s
-    if asked is not None:
-        if asked.turns is not None:
-            iterations = max(1, min(iterations, asked.turns))
-        if asked.timeout_ms is not None:
-            total_s = min(total_s, max(0.001, asked.timeout_ms / 1000))
+def turn_limits(settings: Settings, *asked: Limits | None) -> TurnLimits:
+    """The configuration's limits, narrowed by the profile's and the prompt's."""
+    given = [limits for limits in asked if limits is not None]
+    times = [limits.timeout_ms / 1000 for limits in given if limits.timeout_ms is not None]
+    turns = [limits.turns for limits in given if limits.turns is not None]
     return TurnLimits(
-        iterations=iterations,
-        tokens=asked.tokens if asked else None,
-        cost=asked.cost if asked else None,
-        total_s=total_s,
-        idle_s=limits.turn_idle_s,
-        cancel_grace_s=limits.cancel_grace_s,
+        iterations=max(1, min((settings.limits.max_iterations, *turns))),
+        tokens=min((each.tokens for each in given if each.tokens is not None), default=None),
+        cost=min((each.cost for each in given if each.cost is not None), default=None),
+        total_s=max(0.001, min((settings.limits.turn_total_s, *times))),
+        idle_s=settings.limits.turn_idle_s,
+        cancel_grace_s=settings.limits.cancel_grace_s,
     )
 
 
@@ -244,8 +224,5 @@ def system_prompt(profile: Profile, settings: Settings, workspace: FolderWorkspa
         settings.instructions or "",
         f"Working directory: {workspace.root}\nOperating system: {platform.system()}",
     ]
-    parts += [
-        f"Instructions from {each.path}:\n\n{each.text}"
-        for each in read_instructions(workspace.root, workspace.root)
-    ]
+    parts.append(read_instructions(workspace.root).render())
     return "\n\n".join(part.strip() for part in parts if part.strip())

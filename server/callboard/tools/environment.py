@@ -1,7 +1,7 @@
 """The environment that commands of an agent run in: what they need, and no secrets (DESIGN 8)."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 _ALLOWED = frozenset(
     [
@@ -134,15 +134,19 @@ CALM = {
 """What keeps programs from colours, pagers, editors and questions that nobody could answer."""
 
 
-def scrubbed_environment(environ: Mapping[str, str]) -> dict[str, str]:
+def scrubbed_environment(environ: Mapping[str, str], allow: Collection[str] = ()) -> dict[str, str]:
     """The part of `environ` that a command may see: a list of well-known names, without anything
-    whose name or value looks like a key, a token, a password, or a URL with a password in it."""
+    whose name or value looks like a key, a token, a password, or a URL with a password in it.
+    `allow` names what the user's own configuration lets through besides."""
     return {
         name: value
         for name, value in environ.items()
-        if _is_allowed(name.upper())
-        and _SECRET_NAME.search(name) is None
-        and _SECRET_VALUE.search(value) is None
+        if name in allow
+        or (
+            _is_allowed(name.upper())
+            and _SECRET_NAME.search(name) is None
+            and _SECRET_VALUE.search(value) is None
+        )
     }
 
 
