@@ -132,5 +132,7 @@ class ServerProcess:
                 how = f"was ended by signal {-code}"
             case code:
                 how = f"ended with status {code}"
-        said = self.stderr_tail.splitlines()[-5:]
+        said = [line.strip() for line in self.stderr_tail.splitlines() if line.strip()][-5:]
+        if any(line.startswith("Traceback ") for line in self.stderr_tail.splitlines()):
+            said = said[-1:]  # what was raised; where it was raised helps nobody here
         return how + (": " + " | ".join(said) if said else "")

@@ -18,7 +18,15 @@ from callboard_rpc.common import (
     TurnOutcome,
     Usage,
 )
-from callboard_rpc.events import Ack, Delivery, Event, TriggersDropped, TurnFinished, TurnParked
+from callboard_rpc.events import (
+    Ack,
+    Delivery,
+    Event,
+    SessionDeleted,
+    TriggersDropped,
+    TurnFinished,
+    TurnParked,
+)
 from callboard_rpc.sessions import Session, SessionResult
 from callboard_rpc.streams import Scope
 
@@ -30,7 +38,7 @@ if TYPE_CHECKING:
 
 RunOutcome: TypeAlias = TurnOutcome | Literal["parked", "dropped", "recorded"]
 """How a prompt ended: as its turn did; ``parked``: the turn waits for an approval and gave its
-process back; ``dropped``: it was cancelled while it waited; ``recorded``: it woke nobody."""
+process back; ``dropped``: it was cancelled while it waited, or its session was deleted; ``recorded``: it woke nobody."""
 
 
 @frozen(kw_only=True)
@@ -200,6 +208,8 @@ class Run:
             case Ack(admits=admits) if self.event_seq in admits:
                 self.turn_id = event.turn_id
             case TriggersDropped(seqs=seqs) if self.event_seq in seqs:
+                self._end("dropped")
+            case SessionDeleted():
                 self._end("dropped")
             case TurnParked(turn_id=turn_id) if turn_id == self.turn_id:
                 self._end("parked")

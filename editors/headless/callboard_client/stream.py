@@ -25,8 +25,9 @@ _DELTA_CHARS = 8 * 1024 * 1024
 class Delta:
     """Text as it streams. The event that follows holds the whole of it, and is what counts.
 
-    `hole` says that pieces before this one are missing: the subscription began in the middle of
-    the message, or this client or the connection was too slow.
+    `index` is the first piece in `text` and `count` how many it holds, per message and kind. `hole`
+    says that pieces before it are missing: the subscription began in the middle of the message, or
+    this client or the connection was too slow. The draft of ``sessions.get`` has what is missing.
     """
 
     session_id: SessionId
@@ -35,6 +36,7 @@ class Delta:
     kind: Literal["answer", "thought", "tool_output"]
     index: int
     text: str
+    count: int = 1
     hole: bool = False
 
 
@@ -223,7 +225,7 @@ class EventStream:
         expected = self._next_index.get(key, 0)
         if self._delta_chars + len(raw.text) > _DELTA_CHARS:
             return  # the index stays behind, so the next piece that fits tells of the hole
-        self._next_index[key] = raw.index + 1
+        self._next_index[key] = raw.index + raw.count
         if raw.index == expected and len(self._buffer) >= _MERGE_FROM and self._merge(raw):
             return
         self._delta_chars += len(raw.text)
@@ -246,7 +248,7 @@ class EventStream:
         if (last.message_id, last.kind) != (raw.message_id, raw.kind):
             return False
         self._delta_chars += len(raw.text)
-        self._buffer[-1] = evolve(last, text=last.text + raw.text)
+        self._buffer[-1] = evolve(last, text=last.text + raw.text, count=last.count + raw.count)
         return True
 
     def _put(self, item: _Buffered) -> None:

@@ -19,6 +19,7 @@ from callboard_rpc.events import (
     ModelChanged,
     ModelRetried,
     PlanUpdated,
+    SessionDeleted,
     Summary,
     ToolCall,
     ToolResult,
@@ -110,7 +111,9 @@ class Presenter:
         """The last line that running commands printed, beside what runs."""
         lines = delta.text.rstrip().splitlines()
         if self._live is not None and lines:
-            self._live.update(line(("⋯ ", "cyan"), self._titles(), (f"  {lines[-1]}", "dim")))
+            self._live.update(
+                line(("⋯ ", "cyan"), self._titles(), (f"  {lines[-1]}", "dim")), refresh=True
+            )
 
     def _write(self, kind: str, text: str) -> None:
         if not text:
@@ -168,6 +171,8 @@ class Presenter:
                     self.say(("cancelling", "yellow"))
             case TriggersDropped(reason=reason):
                 self.say((f"waiting prompts were dropped: {reason}", "yellow"))
+            case SessionDeleted():
+                self.say(("the session was deleted", "yellow"))
             case ModeChanged(mode=mode):
                 self.say((f"mode is now {mode}", "dim"))
             case ModelChanged(model=model):

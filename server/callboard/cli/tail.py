@@ -8,7 +8,7 @@ from cyclopts import Parameter
 from callboard_client import Client, StreamItem
 from callboard_rpc.common import Json
 from callboard_rpc.convert import structure_lenient, unstructure
-from callboard_rpc.events import Event
+from callboard_rpc.events import Event, SessionDeleted
 from callboard_rpc.server import ClientCapabilities
 from callboard_rpc.sessions import Session
 from callboard_rpc.streams import Scope
@@ -49,6 +49,7 @@ async def tail(
         capabilities = ClientCapabilities(deltas=not json)
         async with connect(store, name="tail", capabilities=capabilities, restart=True) as client:
             await _follow(client, await resolve(client, session), max(lines, 0), json=json)
+        tasks.cancel_scope.cancel()
     return Exit.OK
 
 
@@ -78,4 +79,7 @@ async def _follow(client: Client, session: Session, lines: int, *, json: bool) -
     start = page["cursor"] if page["data"] else "now"
     async with client.events(scope, start, deltas=not json) as stream:
         while True:
-            show(*await stream.receive())
+            item, wire = await stream.receive()
+            show(item, wire)
+            if isinstance(item, Event) and isinstance(item.data, SessionDeleted):
+                return

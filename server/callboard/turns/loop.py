@@ -9,9 +9,9 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import attrs
 from attrs import define, field, frozen
@@ -28,7 +28,6 @@ from ..log.transaction import Transaction
 from ..models.base import (
     Model,
     ModelError,
-    ModelEvent,
     ModelRequest,
     Text,
     UserMessage,
@@ -286,10 +285,7 @@ async def _stream(turn: Turn, request: ModelRequest, answer: Answer) -> None:
         interval_ms=turn.draft_interval_ms,
         bytes=turn.draft_bytes,
     )
-    stream = cast(
-        "AsyncGenerator[ModelEvent, None]",
-        stream_with_retry(turn.model, request, policy=turn.retry, on_retry=retried),
-    )
+    stream = stream_with_retry(turn.model, request, policy=turn.retry, on_retry=retried)
     async with aclosing(stream) as events:
         await gather(
             events,

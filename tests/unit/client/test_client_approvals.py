@@ -15,6 +15,7 @@ APPROVAL: dict[str, Any] = {
     "rootId": "ses_1",
     "turnId": "trn_1",
     "callId": "call_1",
+    "tool": "run_command",
     "kind": "permission",
     "title": "Run a command",
     "subject": {"type": "command", "command": "ls", "cwd": "/"},

@@ -180,6 +180,15 @@ async def test_deltas_that_nobody_reads_are_joined_then_dropped_and_stay_bounded
     assert after.hole
 
 
+async def test_a_delta_of_several_pieces_is_no_hole() -> None:
+    stream = EventStream(NobodyListens(), ALL)
+    await stream.subscribe()
+    for index, count in ((0, 3), (3, 1), (5, 2)):
+        stream.on_delta({**DELTA, "index": index, "count": count, "text": "x"})
+    deltas = [(await stream.receive())[0] for _ in range(3)]
+    assert [isinstance(delta, Delta) and delta.hole for delta in deltas] == [False, False, True]
+
+
 async def test_joined_deltas_keep_the_order_and_the_text() -> None:
     stream = EventStream(NobodyListens(), Scope(kind="all"))
     await stream.subscribe()
