@@ -1,0 +1,61 @@
+"""A host in the test's own process, on a store of its own, with a scripted model."""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from callboard.host import Environment, Feature, Host, open_host
+from callboard_rpc.common import Actor, TextContent
+from callboard_rpc.events import Author
+
+PERSON = Author(kind="person", name="tester", id="tests")
+CLIENT = Actor(kind="client", id="tests", name="tester")
+
+
+@asynccontextmanager
+async def host_in(
+    folder: Path,
+    *,
+    model: str = "scripted/demo",
+    environ: Mapping[str, str] | None = None,
+    features: Sequence[Feature] = (),
+) -> AsyncGenerator[Host]:
+    """A host on ``folder/store.db``; opening the folder again is a restart."""
+    environment = Environment(
+        environ={
+            "HOME": str(folder),
+            "PATH": "/usr/bin:/bin",
+            "CALLBOARD_MODEL": model,
+            **(environ or {}),
+        },
+        user_dir=folder / "config",
+        store=folder / "store.db",
+    )
+    async with open_host(environment, features=features) as host:
+        yield host
+
+
+async def new_session(host: Host, cwd: Path, **more: Any) -> str:
+    """A session in work mode; its id."""
+    session = await host.sessions.create(
+        cwd=str(cwd), profile="default", mode=more.pop("mode", "work"), by=CLIENT, **more
+    )
+    return session.session_id
+
+
+async def say(host: Host, session_id: str, text: str, **more: Any) -> Any:
+    """A person's prompt."""
+    return await host.sessions.prompt(
+        session_id, [TextContent(text=text)], author=PERSON, by=CLIENT, **more
+    )
+
+
+async def idle(host: Host, session_id: str) -> Any:
+    """Waits until the session has nothing to do; what `session/wait` would say."""
+    return await host.waiting.wait(session_id, until="idle", turn_id=None, timeout_s=30)
+
+
+async def log_of(host: Host, session_id: str) -> list[Any]:
+    """All records of a session."""
+    return await host.log.session(session_id)
