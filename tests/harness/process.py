@@ -187,7 +187,6 @@ class ServerProcess:
         return found[0]
 
     def stderr(self) -> str:
-        self._stderr.flush()
         return self.stderr_path.read_text(errors="replace")
 
     # --- its end ---
