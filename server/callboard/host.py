@@ -17,6 +17,8 @@ from typing import Any
 import psutil
 from attrs import define, field, frozen
 
+from callboard_rpc.errors import CallboardError
+
 from .approvals import service as approvals
 from .approvals.service import Approvals
 from .config import Loaded, Settings, load, store_path, user_config_dir
@@ -237,9 +239,12 @@ async def open_host(
             with contextlib.suppress(Exception):
                 await host.stop("the server stopped")
             await host.tasks.end()
-            await log.transact(
-                lambda tx: tx.execute("DELETE FROM hosts WHERE host_id = ?", host.host_id)
-            )
+            with contextlib.suppress(
+                CallboardError
+            ):  # a store that is full keeps the row; a start clears it
+                await log.transact(
+                    lambda tx: tx.execute("DELETE FROM hosts WHERE host_id = ?", host.host_id)
+                )
             await http.aclose()
 
 

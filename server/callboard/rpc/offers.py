@@ -17,6 +17,7 @@ from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import ApprovalDecision, ApprovalRequest
 
 from ..host import Host
+from ..log.record import Record
 from ..log.scope import APPROVAL_TYPES, Filter
 from .connection import Connection, ConnectionClosed, PeerError
 from .subscriptions import Subscription, Subscriptions
@@ -65,21 +66,26 @@ class Offers:
         log = self._host.log
         position = log.head
         while True:
-            head = await log.moved(position)
-            for record in await log.page(Filter(types=APPROVAL_TYPES), after=position):
-                position = record.pos
-                match record.value:
-                    case ApprovalRequest(approval=approval):
-                        if self._subscriptions.covers(approval.session_id, approval.root_id):
-                            self._offer(approval)
-                    case ApprovalDecision(approval_id=approval_id):
-                        self._done.add(approval_id)
-                        question = self._asked.pop(approval_id, None)
-                        if question is not None:
-                            question.cancel()
-                    case _:
-                        pass
+            await log.moved(position)
+            head = log.head
+            while records := await log.page(Filter(types=APPROVAL_TYPES), after=position):
+                for record in records:
+                    self._heard(record)
+                position = records[-1].pos
             position = max(position, head)
+
+    def _heard(self, record: Record) -> None:
+        match record.value:
+            case ApprovalRequest(approval=approval):
+                if self._subscriptions.covers(approval.session_id, approval.root_id):
+                    self._offer(approval)
+            case ApprovalDecision(approval_id=approval_id):
+                self._done.add(approval_id)
+                question = self._asked.pop(approval_id, None)
+                if question is not None:
+                    question.cancel()
+            case _:
+                pass
 
     def _offer(self, approval: Approval) -> None:
         if approval.approval_id in self._asked or approval.approval_id in self._done:
