@@ -143,12 +143,8 @@ def _file_check(path: Path, existing: Path) -> Check:
             start = file.read(len(_SQLITE_HEADER))
         if start and start != _SQLITE_HEADER:
             return check("fail", "is no SQLite database", f"Move it away. {elsewhere}")
-        open_to_others = [p for p in (path, path.parent) if _open_to_others(p)]
-        if open_to_others:
-            commands = "; ".join(
-                f"chmod {'700' if p.is_dir() else '600'} {p}" for p in open_to_others
-            )
-            return check("warn", "other users can read it", f"Run: {commands}")
+        if _open_to_others(path):
+            return check("warn", "other users can read it", f"Run: chmod 600 {path}")
         return check("ok", _size(path.stat().st_size))
     except OSError as fault:
         return check("fail", f"cannot be looked at: {fault.strerror or fault}", elsewhere)

@@ -66,8 +66,9 @@ class SessionCache:
                 self._known[record.session_id] = _Known(state, record.seq)
         elif known is not None:
             if record.seq == known.seq + 1:
-                state = apply(known.state, record.value)
-                assert state is not None
+                state = known.state
+                if _tells(record, state):
+                    state = apply(state, record.value) or state
                 self._known[record.session_id] = _Known(state, record.seq)
             elif record.seq > known.seq:
                 del self._known[record.session_id]
@@ -80,7 +81,7 @@ class SessionCache:
         records = await self._log.session(session_id)
         state: SessionState | None = None
         for record in records:
-            if record.type in _STATE_TYPES:
+            if _tells(record, state):
                 state = apply(state, record.value)
         if state is None:
             raise CallboardError("sessionNotFound", f"there is no session {session_id}")
@@ -129,3 +130,10 @@ _STATE_TYPES = frozenset(
         "session_closed", "mode_changed", "model_changed",
     }
 )  # fmt: skip
+
+
+def _tells(record: Record, state: SessionState | None) -> bool:
+    """Whether a record can change the state; most cannot, and are not even decoded."""
+    if record.type == "message":
+        return state is not None and state.title is None
+    return record.type in _STATE_TYPES

@@ -18,6 +18,7 @@ from ..log import sqlfile
 from ..log.record import Record
 from ..log.transaction import Projection, Transaction
 from ..turns.usage import add
+from .state import title_from
 
 SQL = sqlfile.load("callboard.sessions")
 
@@ -49,6 +50,13 @@ def _created(tx: Transaction, record: Record) -> None:
 
 def _touch(tx: Transaction, record: Record) -> None:
     tx.execute(SQL["touch"], record.at, record.pos, record.session_id)
+
+
+def _message(tx: Transaction, record: Record) -> None:
+    title = title_from(record.value)
+    if title is not None:
+        tx.execute(SQL["title_if_none"], title, record.session_id)
+    _touch(tx, record)
 
 
 def _updated(tx: Transaction, record: Record) -> None:
@@ -122,7 +130,7 @@ PROJECTION = Projection(
         "session_closed": _closed,
         "mode_changed": _mode,
         "model_changed": _model,
-        "message": _touch,
+        "message": _message,
         "directive": _touch,
         "turn_started": _turn_started,
         "turn_finished": _turn_finished,

@@ -9,6 +9,9 @@ UPDATE sessions SET updated_at = ?, updated_pos = ? WHERE session_id = ?;
 -- name: set_title
 UPDATE sessions SET title = ? WHERE session_id = ?;
 
+-- name: title_if_none
+UPDATE sessions SET title = ? WHERE session_id = ? AND title IS NULL;
+
 -- name: set_pinned
 UPDATE sessions SET pinned = ? WHERE session_id = ?;
 

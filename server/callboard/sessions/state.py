@@ -6,8 +6,9 @@ from typing import Any
 import attrs
 from attrs import frozen
 
-from callboard_rpc.common import Mode
+from callboard_rpc.common import Mode, TextContent
 from callboard_rpc.events import (
+    Message,
     ModeChanged,
     ModelChanged,
     SessionArchived,
@@ -37,6 +38,20 @@ class SessionState:
     closed: bool = False
 
 
+_TITLE_CHARS = 72
+
+
+def title_from(message: Message) -> str | None:
+    """The title of a session that was given none: the first line of what a person said first."""
+    if message.author.kind != "person":
+        return None
+    for block in message.content:
+        if isinstance(block, TextContent) and (lines := block.text.strip().splitlines()):
+            title = " ".join(lines[0].split())
+            return title if len(title) <= _TITLE_CHARS else title[: _TITLE_CHARS - 1] + "…"
+    return None
+
+
 def apply(state: SessionState | None, event: Any) -> SessionState | None:
     """The state after an event's data. Events before the session's creation say nothing."""
     if isinstance(event, SessionCreated):
@@ -55,6 +70,8 @@ def apply(state: SessionState | None, event: Any) -> SessionState | None:
     if state is None:
         return None
     match event:
+        case Message() if state.title is None:
+            return attrs.evolve(state, title=title_from(event))
         case SessionUpdated(changes=changes):
             known = {key: changes[key] for key in ("title", "pinned") if key in changes}
             return attrs.evolve(state, **known)
