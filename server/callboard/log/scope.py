@@ -41,8 +41,11 @@ class Filter:
             conditions.append("session_id = ?")
             parameters.append(self.session_id)
         if self.root_id is not None:
-            conditions.append("session_id IN (SELECT session_id FROM heads WHERE root_id = ?)")
-            parameters.append(self.root_id)
+            # the root itself, too: of one that was deleted there is no head, but a last event
+            conditions.append(
+                "session_id IN (SELECT session_id FROM heads WHERE root_id = ? UNION ALL SELECT ?)"
+            )
+            parameters += [self.root_id, self.root_id]
         if self.types is not None:
             conditions.append(f"type IN ({', '.join('?' * len(self.types))})")
             parameters += sorted(self.types)

@@ -55,6 +55,8 @@ class Call:
     cancelled: CancelScope
     idempotency_key: str | None = None
     callbacks: list[Callable[[], None]] = field(factory=_no_callbacks)
+    endings: list[Callable[[], None]] = field(factory=_no_callbacks)
+    ended: bool = False
 
     @property
     def client_id(self) -> str:
@@ -70,6 +72,20 @@ class Call:
         So a client knows an id before the first event that names it (PROTOCOL 3).
         """
         self.callbacks.append(callback)
+
+    def after_end(self, callback: Callable[[], None]) -> None:
+        """Runs `callback` on the loop once the answer is queued, whatever answer it is; at once when
+        it is already. For what must be given back."""
+        if self.ended:
+            callback()
+        else:
+            self.endings.append(callback)
+
+    def over(self) -> list[Callable[[], None]]:
+        """Marks the call as answered; what is to run then, besides what an answer brings."""
+        self.ended = True
+        endings, self.endings = self.endings, []
+        return endings
 
 
 Handler: TypeAlias = Callable[[Call, Any], Awaitable[Any]]

@@ -221,6 +221,7 @@ class Calls:
 
     def _finish(self, job: _Job, answer: bytes | None, fault: BaseException | None) -> None:
         call = job.call
+        over = call.over()
         request_id = call.request_id
         if request_id is None:
             if fault is not None:
@@ -228,17 +229,17 @@ class Calls:
                     fault, correlation_id=call.correlation_id, method=call.method
                 )
                 logger.warning("the notification %s failed: %s", call.method, error["message"])
-            job.done(None, [] if fault is not None else call.callbacks)
+            job.done(None, over if fault is not None else [*call.callbacks, *over])
             return
         self._requests.pop(request_id, None)
         if answer is not None and fault is None:
             if call.method == "shutdown" and self._caller.framing == "lsp":
                 answer = b"null"
-            job.done(result_message(request_id, answer), call.callbacks)
+            job.done(result_message(request_id, answer), [*call.callbacks, *over])
             return
         fault = fault or self._stopped(call)
         error = self._faults.error(fault, correlation_id=call.correlation_id, method=call.method)
-        job.done(error_message(request_id, error), [])
+        job.done(error_message(request_id, error), over)
 
 
 def result_message(request_id: int | str, result: bytes) -> bytes:

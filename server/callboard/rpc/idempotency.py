@@ -8,6 +8,7 @@ import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from typing import TypeAlias
 
 import orjson
 
@@ -18,6 +19,9 @@ from ..log.log import Log
 from ..log.transaction import SQL, Transaction
 from .call import KeyedRequest
 
+_Place: TypeAlias = tuple[str, str, str]
+"""Method, client, key."""
+
 
 class StoredAnswers:
     """An `IdempotencyHook` over the store; a client's keys are its own."""
@@ -25,9 +29,11 @@ class StoredAnswers:
     def __init__(self, log: Log, *, days: int) -> None:
         self._log = log
         self._days = days
-        self._under_way: dict[tuple[str, str, str], tuple[str, asyncio.Future[bytes]]] = {}
+        self._under_way: dict[_Place, tuple[str, asyncio.Task[bytes]]] = {}
 
     async def run(self, request: KeyedRequest, start: Callable[[], Awaitable[bytes]]) -> bytes:
+        """Cancelling the caller cancels nothing of the work: whoever asks again with the key must
+        find its answer, and not have it done twice."""
         place = (request.method, request.client_id, request.key)
         digest = hashlib.sha256(
             orjson.dumps(request.params, option=orjson.OPT_SORT_KEYS)
@@ -37,27 +43,23 @@ class StoredAnswers:
             _must_match(digest, running[0], request)
             request.pass_turn()
             return await asyncio.shield(running[1])
-        future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        self._under_way[place] = (digest, future)
-        try:
-            answer = await self._first(request, place, digest, start)
-        except BaseException as fault:
-            if isinstance(fault, Exception):
-                future.set_exception(fault)
-                future.exception()  # whoever waited has it; nobody need have
-            else:
-                future.cancel()
-            raise
-        else:
-            future.set_result(answer)
-            return answer
-        finally:
+        work = asyncio.get_running_loop().create_task(
+            self._first(request, place, digest, start), name=f"{request.method} with a key"
+        )
+        self._under_way[place] = (digest, work)
+
+        def done(task: "asyncio.Task[bytes]") -> None:
             del self._under_way[place]
+            if not task.cancelled():
+                task.exception()  # whoever waited has it; nobody need have
+
+        work.add_done_callback(done)
+        return await asyncio.shield(work)
 
     async def _first(
         self,
         request: KeyedRequest,
-        place: tuple[str, str, str],
+        place: _Place,
         digest: str,
         start: Callable[[], Awaitable[bytes]],
     ) -> bytes:
@@ -67,11 +69,15 @@ class StoredAnswers:
             return rows[0][1].encode()
         answer = await start()
 
-        def keep(tx: Transaction) -> None:
+        def keep(tx: Transaction) -> bytes:
+            row = tx.one(SQL["read_answer"], *place)
+            if row is not None:  # another process was asked at the same time, and was first
+                _must_match(digest, row[0], request)
+                return row[1].encode()
             tx.execute(SQL["keep_answer"], *place, digest, answer.decode(), tx.now())
+            return answer
 
-        await self._log.transact(keep)
-        return answer
+        return await self._log.transact(keep)
 
     async def prune(self) -> None:
         """Forgets answers that are too old."""

@@ -6,7 +6,6 @@ stays until an answer is committed, and then every other question is taken back.
 """
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Coroutine
 from typing import Any
@@ -93,6 +92,7 @@ class Offers:
         self._asked[approval.approval_id] = self._keep(self._ask(approval))
 
     async def _ask(self, approval: Approval) -> None:
+        await self._subscriptions.holds.until_told(approval.turn_id)
         try:
             answer: ApprovalRequestResult = await self._connection.request(
                 "approval/request", ApprovalRequestParams(approval=approval), timeout=None
@@ -102,7 +102,7 @@ class Offers:
             return
         if answer.defer or answer.option_id is None:
             return
-        with contextlib.suppress(CallboardError):
+        try:
             await self._host.approvals.answer(
                 approval.approval_id,
                 answer.option_id,
@@ -110,6 +110,9 @@ class Offers:
                 via="request",
                 feedback=answer.feedback,
             )
+        except CallboardError as error:
+            # somebody else was first, or the option is none of those offered: it stays as it is
+            _log.warning("an answer to %s was not taken: %s", approval.approval_id, error)
 
     async def close(self) -> None:
         tasks = list(self._tasks)

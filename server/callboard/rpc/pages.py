@@ -1,6 +1,13 @@
 """Cursors and sizes of lists, the same for every method that returns a page."""
 
+import re
+
 from callboard_rpc.errors import CallboardError
+
+LARGEST = (1 << 62) - 1
+"""The largest number that a list's cursor may stand for; far beyond any position."""
+
+_NUMBER = re.compile(r"-?[0-9]{1,19}", re.ASCII)
 
 
 def page_size(limit: int | None, maximum: int) -> int:
@@ -16,7 +23,7 @@ def number(cursor: str | None, default: int) -> int:
     """The number that a list's cursor stands for. Raises invalidCursor."""
     if cursor is None:
         return default
-    if not cursor.isascii() or not cursor.lstrip("-").isdigit() or len(cursor) > 19:
+    if _NUMBER.fullmatch(cursor) is None or abs(int(cursor)) > LARGEST:
         raise CallboardError(
             "invalidCursor",
             f"{cursor[:80]!r} is no cursor of this list; leave it out to begin from the start",

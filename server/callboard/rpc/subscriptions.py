@@ -7,8 +7,9 @@ subscribe again (`event/reset`) and loses nothing. Deltas are pushed, joined and
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable, Generator
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from attrs import define, field
 
@@ -21,7 +22,14 @@ from ..log.scope import Filter
 from ..turns.deltas import Delta
 from .call import Call
 from .connection import Connection, Merge
+from .holds import Holds
+from .pages import invalid
 from .scopes import filter_of
+
+_log = logging.getLogger(__name__)
+
+Reason: TypeAlias = Literal["slow", "store"]
+"""Why a subscription ends by itself."""
 
 _DELTA_S = 0.025
 _DELTA_BYTES = 4 * 1024
@@ -61,12 +69,18 @@ class Subscription:
         params: SubscribeParams,
         position: int,
         window: int,
+        holds: Holds,
     ) -> None:
         self.subscription_id = subscription_id
         self.filter = filter
         self.position = position
-        self.deltas = params.deltas and connection.client.capabilities.deltas
+        self.deltas = (
+            params.deltas
+            and connection.client.capabilities.deltas
+            and params.scope.kind in ("all", "session", "tree")
+        )
         self._host = host
+        self._holds = holds
         self._connection = connection
         self._replay_until = host.log.head
         self._max_batch = max(1, min(params.max_batch or _MAX_BATCH, window, _MAX_BATCH))
@@ -93,7 +107,7 @@ class Subscription:
             self._unacknowledged -= self._sent.pop(0)[1]
         self._acknowledged.set()
 
-    async def pump(self, held: Callable[[], asyncio.Event]) -> str:
+    async def pump(self) -> Reason:
         """Sends events for as long as the client keeps up; returns why it stopped."""
         log = self._host.log
         caught_up = False
@@ -105,13 +119,29 @@ class Subscription:
                 if self._latency_s:
                     await asyncio.sleep(self._latency_s)
                 continue
-            if not await self._room():
+            if records and not await self._room():
                 return "slow"
-            await held().wait()
+            if self._connection.pressure != "none":
+                await self._connection.drained.wait()
+            wanted = self._permitted(records)
+            if records and not wanted:
+                await self._holds.released()
+                continue
             self._flush_deltas()
-            self.position = position
-            caught_up = position >= log.head
-            self._send(records, caught_up=caught_up)
+            self.position = position if len(wanted) == len(records) else wanted[-1].pos
+            caught_up = self.position >= log.head
+            self._send(wanted, caught_up=caught_up)
+
+    def _permitted(self, records: list[Record]) -> list[Record]:
+        """The first of `records`: as many as the window has room for, none that is held back, and
+        none that is live behind one that is replayed."""
+        limit = self._holds.limit
+        first = records[: self._window - self._unacknowledged]
+        if limit is not None:
+            first = [record for record in first if record.pos <= limit]
+        if first and first[0].pos <= self._replay_until:
+            first = [record for record in first if record.pos <= self._replay_until]
+        return first
 
     async def _next(self) -> tuple[list[Record], int]:
         """What comes next, at most a batch, and the position that it reaches."""
@@ -134,11 +164,13 @@ class Subscription:
         )
         if not records:
             return [], head
-        full = len(records) == self._max_batch or sum(r.size for r in records) > _BATCH_BYTES // 2
-        return records, records[-1].pos if full else max(head, records[-1].pos)
+        last = records[-1].pos
+        # a page may have ended by its size, so that its length does not tell whether more follows
+        more = len(records) == self._max_batch or await log.page(self.filter, after=last, limit=1)
+        return records, last if more else max(head, last)
 
     async def _room(self) -> bool:
-        """Waits for the window and for the queue; False when the client is hopelessly behind."""
+        """Waits for the window; False when the client is hopelessly behind."""
         while self._unacknowledged >= self._window:
             behind = self._host.log.head - self.position
             if behind > _HOPELESS_WINDOWS * self._window:
@@ -155,8 +187,6 @@ class Subscription:
             finally:
                 for wait in waits:
                     wait.cancel()
-        if self._connection.pressure != "none":
-            await self._connection.drained.wait()
         return True
 
     def _send(self, records: list[Record], *, caught_up: bool) -> None:
@@ -194,14 +224,23 @@ class Subscription:
             else:
                 self._timer = loop.call_later(wait, self._flush_deltas)
 
+    def released(self) -> None:
+        """Some hold has ended: deltas that waited for it may go."""
+        if self._pieces:
+            self._flush_deltas()
+
     def _flush_deltas(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if not self._pieces:
+        pieces: dict[tuple[str, str], _Piece] = {}
+        held: dict[tuple[str, str], _Piece] = {}
+        for key, piece in self._pieces.items():
+            (held if self._holds.covers(piece.first.turn_id) else pieces)[key] = piece
+        self._pieces = held
+        if not pieces:
             return
         self._last_flush = asyncio.get_running_loop().time()
-        pieces, self._pieces = self._pieces, {}
         for (message_id, kind), piece in pieces.items():
             first = piece.first
             self._connection.notify_mergeable(
@@ -213,7 +252,8 @@ class Subscription:
                     "messageId": message_id,
                     "index": first.index,
                     "count": len(piece.texts),
-                    "text": "".join(piece.texts),
+                    # a secret in one piece is hidden here; the event hides it however it came
+                    "text": self._host.redactor.text("".join(piece.texts)),
                     "kind": kind,
                 },
                 Merge(
@@ -237,38 +277,32 @@ class Subscriptions:
         self._connection = connection
         self._window = window
         self._open: dict[str, tuple[Subscription, asyncio.Task[None]]] = {}
-        self._holds = 0
-        self._free = asyncio.Event()
-        self._free.set()
+        self.holds = Holds()
+        self.holds.on_release = self._released
         self.on_live: Callable[[Subscription], None] = lambda _: None
         self._stop_deltas = host.deltas.listen(self._take)
 
     @contextlib.contextmanager
     def held(self, call: Call) -> Generator[None]:
-        """Holds events back until the reply of `call` is queued, so that no event names an id that
+        """Holds events back until the answer of `call` is queued, so that no event names an id that
         the client has not been told yet."""
-        self._holds += 1
-        self._free.clear()
-        released = False
-
-        def release() -> None:
-            nonlocal released
-            if not released:
-                released = True
-                self._holds -= 1
-                if not self._holds:
-                    self._free.set()
-
-        call.after_reply(release)
+        log = self._host.log
+        release = self.holds.take(log.head, log.ids.new("trn"))
         try:
             yield
-        except BaseException:
-            release()
-            raise
+        finally:
+            call.after_end(release)
+
+    def _released(self) -> None:
+        for subscription, _ in self._open.values():
+            subscription.released()
 
     async def subscribe(self, call: Call, params: SubscribeParams) -> SubscribeResult:
         """Raises invalidCursor, sessionNotFound, invalidParams."""
         log = self._host.log
+        if params.max_batch is not None and params.max_batch < 1:
+            raise invalid("$.maxBatch", "must be at least 1")
+        log.refresh()
         filter = await filter_of(log, params.scope, params.types)
         match params.from_:
             case "now":
@@ -286,6 +320,7 @@ class Subscriptions:
             params,
             position,
             self._window,
+            self.holds,
         )
         call.after_reply(lambda: self._start(subscription))
         return SubscribeResult(
@@ -300,7 +335,11 @@ class Subscriptions:
         self.on_live(subscription)
 
     async def _run(self, subscription: Subscription) -> None:
-        reason = await subscription.pump(lambda: self._free)
+        reason: Reason = "store"
+        try:
+            reason = await subscription.pump()
+        except Exception:
+            _log.exception("subscription %s ends", subscription.subscription_id)
         subscription.stop()
         self._open.pop(subscription.subscription_id, None)
         self._connection.notify(

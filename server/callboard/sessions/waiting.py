@@ -6,6 +6,7 @@ from typing import Literal
 from attrs import frozen
 
 from callboard_rpc.approvals import Approval
+from callboard_rpc.errors import CallboardError
 from callboard_rpc.sessions import Session, Turn
 
 from ..approvals.service import Approvals
@@ -34,12 +35,21 @@ class Waiting:
     async def wait(
         self, session_id: str, *, until: Until, turn_id: str | None, timeout_s: float | None
     ) -> Waited:
-        """Raises sessionNotFound, turnNotFound. A time-out is an answer, with the state of then."""
-        try:
-            async with asyncio.timeout(timeout_s):
-                reason = await self._until(session_id, until, turn_id)
-        except TimeoutError:
-            reason = "timeout"
+        """Raises sessionNotFound, turnNotFound. A time-out is an answer, with the state of then;
+        with none left at all, what holds already is still said."""
+        session = await self._reading.session(session_id)
+        if turn_id is not None and (await self._reading.turn(turn_id)).session_id != session_id:
+            raise CallboardError(
+                "turnNotFound", f"session {session_id} never had a turn {turn_id[:80]!r}"
+            )
+        watched = turn_id or session.active_turn_id
+        reason = await self._reason(session, until, watched)
+        if reason is None:
+            try:
+                async with asyncio.timeout(timeout_s):
+                    reason = await self._until(session_id, until, watched)
+            except TimeoutError:
+                reason = "timeout"
         turn = (
             await self._reading.turn(turn_id)
             if turn_id is not None
@@ -48,18 +58,16 @@ class Waiting:
         pending, _ = await self._approvals.page(state="pending", session_id=session_id)
         return Waited(reason=reason, turn=turn, approvals=tuple(pending))
 
-    async def _until(self, session_id: str, until: Until, turn_id: str | None) -> Reason:
+    async def _until(self, session_id: str, until: Until, watched: str | None) -> Reason:
         with self._log.watching(session_id) as changed:
-            session = await self._reading.session(session_id)
-            watched = turn_id or session.active_turn_id
             while True:
+                session = await self._reading.session(session_id)
+                watched = watched or session.active_turn_id
                 reason = await self._reason(session, until, watched)
                 if reason is not None:
                     return reason
                 await changed.wait()
                 changed.clear()
-                session = await self._reading.session(session_id)
-                watched = watched or session.active_turn_id
 
     async def _reason(self, session: Session, until: Until, turn_id: str | None) -> Reason | None:
         if session.closed:

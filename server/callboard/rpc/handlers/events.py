@@ -36,6 +36,7 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
             raise invalid("$.before", "and after exclude each other")
         log = host.log
         filter = await filter_of(log, params.scope, params.types)
+        log.refresh()
         limit = page_size(params.limit, limits.page_items)
         backwards = params.before is not None
         records = await log.page(
