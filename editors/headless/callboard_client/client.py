@@ -45,6 +45,7 @@ class Client:
         self._link: Connection | None = None
         self._process: ServerProcess | None = None
         self._up = anyio.Event()
+        self._ended = anyio.Event()
         self._gone: Exception | None = None
         self._stopping = False
         self._grace_s = options.stop_grace_s
@@ -154,7 +155,7 @@ class Client:
                 return await link.request(method, params, on_reply=on_reply)
             except ConnectionLost:
                 if not self._options.restart or self._stopping or attempt == _RETRIES:
-                    raise self._describe_loss(method) from None
+                    raise ConnectionLost(f"{method}: {await self._reason()}") from None
         raise AssertionError("unreachable")
 
     def notify(self, method: str, params: Json) -> None:
@@ -170,8 +171,12 @@ class Client:
                 return self._link
             await self._up.wait()
 
-    def _describe_loss(self, method: str) -> Exception:
-        return self._gone or ConnectionLost(f"{method}: the server ended before it answered")
+    async def _reason(self) -> str:
+        """Why the server ended, as soon as that is known."""
+        if not self._options.restart and not self._stopping:
+            with anyio.move_on_after(self._grace_s + _LAST_WORDS_S):
+                await self._ended.wait()
+        return str(self._gone or "the server ended before it answered")
 
     # --- events, approvals, runs ------------------------------------------------------------------
 
@@ -413,6 +418,7 @@ class Client:
 
     def _give_up(self, end: ClientError) -> None:
         self._gone = end
+        self._ended.set()
         self._up.set()
         for stream in self._streams:
             stream.fail(end)

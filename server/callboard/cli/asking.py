@@ -27,6 +27,10 @@ _WHY_DENIED = {
     "rule": "denied, because no standing rule allows it (--approve rule)",
 }
 
+_STREAM_WAIT_S = 1.0
+"""How long a question waits for what was said before it to be shown. One that is older than this
+run never comes by the stream."""
+
 
 @define(kw_only=True)
 class Approver:
@@ -51,7 +55,11 @@ class Approver:
         async for pending in client.approval_requests():
             if pending.root_id != self.root:
                 pending.defer()
-            elif self.policy == "ask" and self.keyboard is not None:
+                continue
+            if self.presenter is not None:
+                with anyio.move_on_after(_STREAM_WAIT_S):
+                    await self.presenter.until_requested(pending.approval_id)
+            if self.policy == "ask" and self.keyboard is not None:
                 await self._until_settled(pending, self.keyboard)
             else:
                 self._decide(pending)
@@ -67,11 +75,11 @@ class Approver:
             self._say(f"no option fits --approve {self.policy}: left open", "yellow")
             self.postponed.set()
         elif allow:
-            pending.answer(option.option_id)
-            self._say(f"allowed by {self.by}", "green")
+            self._answer(pending, option)
+            self._say(f"approved by {self.by}", "green")
         else:
             reason = _WHY_DENIED.get(self.policy, "denied: a question needs a person to answer it")
-            pending.answer(option.option_id, feedback=reason)
+            self._answer(pending, option, reason)
             self._say(reason, "yellow")
             self.denied += 1
 
@@ -94,9 +102,10 @@ class Approver:
 
     async def _ask(self, pending: PendingApproval, keyboard: Keyboard) -> None:
         approval = pending.approval
-        self._show_question(approval)
-        self.console.print(cards.options(approval), soft_wrap=True)
-        option = await self._choose(approval, keyboard)
+        with keyboard.single_keys():
+            self._show_question(approval)
+            self.console.print(cards.options(approval), soft_wrap=True)
+            option = await self._choose(approval, keyboard)
         if option is None:
             pending.defer()
             self._say("left open: any client can answer it", "yellow")
@@ -105,7 +114,7 @@ class Approver:
         feedback = None
         if option.kind.startswith("reject") or approval.kind == "question":
             feedback = await self._feedback(approval, keyboard)
-        pending.answer(option.option_id, feedback)
+        self._answer(pending, option, feedback)
 
     async def _choose(self, approval: Approval, keyboard: Keyboard) -> ApprovalOption | None:
         count = len(approval.options)
@@ -124,6 +133,12 @@ class Approver:
         what = "Your answer" if approval.kind == "question" else "What should it do instead"
         self.console.out(f"    {what} (Enter for nothing): ", end="")
         return (await keyboard.line() or "").strip() or None
+
+    def _answer(
+        self, pending: PendingApproval, option: ApprovalOption, feedback: str | None = None
+    ) -> None:
+        if pending.answer(option.option_id, feedback) and self.presenter is not None:
+            self.presenter.note_answer(pending.approval_id)
 
     # --- showing ----------------------------------------------------------------------------------
 

@@ -104,7 +104,7 @@ def _model(info: ServerInfo) -> str:
 async def _repair(
     client: Client, console: Console, folder: Path, interrupts: Interrupts
 ) -> tuple[Exit, SessionId]:
-    run = client.run(PROMPT, cwd=folder, title="The demo", mode="ask")
+    run = client.run(PROMPT, cwd=folder, title="The demo")
     async with run:
         interrupts.scope = None
         presenter = Presenter(

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol
 
 import anyio
@@ -12,22 +12,29 @@ import anyio
 class Keyboard(Protocol):
     """Where answers come from. None means that nothing more will come."""
 
+    def single_keys(self) -> AbstractContextManager[None]:
+        """While it is entered, `key` needs no Enter. What was typed before is forgotten: nobody
+        answers a question that was not shown yet."""
+        ...
+
     async def key(self) -> str | None: ...
 
     async def line(self) -> str | None: ...
 
 
 class TerminalKeyboard:
-    """The terminal behind stdin. Single keys need no Enter where the platform can do it."""
+    """The terminal behind stdin. Where the platform has no single keys, each needs Enter."""
+
+    def single_keys(self) -> AbstractContextManager[None]:
+        return _single_keys(sys.stdin.fileno()) if os.name == "posix" else nullcontext()
 
     async def key(self) -> str | None:
         if os.name != "posix":
             typed = await self.line()
             return typed[:1] if typed else typed
         descriptor = sys.stdin.fileno()
-        with _single_keys(descriptor):
-            await anyio.wait_readable(descriptor)
-            typed = os.read(descriptor, 64).decode(errors="replace")
+        await anyio.wait_readable(descriptor)
+        typed = os.read(descriptor, 64).decode(errors="replace")
         return typed[:1] if typed and typed != "\x04" else None
 
     async def line(self) -> str | None:
@@ -47,7 +54,7 @@ def _single_keys(descriptor: int) -> Generator[None]:
     import tty
 
     before = termios.tcgetattr(descriptor)
-    tty.setcbreak(descriptor)
+    tty.setcbreak(descriptor, termios.TCSAFLUSH)
     try:
         yield
     finally:

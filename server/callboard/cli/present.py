@@ -1,5 +1,6 @@
 """Shows a session as it happens."""
 
+import anyio
 from attrs import define, field
 from rich.console import Console
 from rich.live import Live
@@ -62,6 +63,8 @@ class Presenter:
     _calls: dict[str, ToolCall] = field(factory=dict[str, ToolCall])
     _running: dict[str, str] = field(factory=dict[str, str])
     _shown_diffs: set[str] = field(factory=set[str])
+    _answered: set[str] = field(factory=set[str])
+    _requested: dict[str, anyio.Event] = field(factory=dict[str, anyio.Event])
     _open_line: bool = False
     _open_kind: str | None = None
     _live: Live | None = None
@@ -80,6 +83,14 @@ class Presenter:
     def note_diff(self, call_id: str) -> None:
         """The diff of this call has been shown already, with its question."""
         self._shown_diffs.add(call_id)
+
+    async def until_requested(self, approval_id: str) -> None:
+        """Returns when everything that came before this approval has been shown."""
+        await self._requested.setdefault(approval_id, anyio.Event()).wait()
+
+    def note_answer(self, approval_id: str) -> None:
+        """How this approval was answered has been shown already, where it was asked."""
+        self._answered.add(approval_id)
 
     def settle(self) -> None:
         """Ends what is half shown, so that something else can be printed."""
@@ -155,6 +166,7 @@ class Presenter:
                 if self.details:
                     self.say(("the turn waits for an approval", "yellow"))
             case ApprovalRequest(approval=approval):
+                self._requested.setdefault(approval.approval_id, anyio.Event()).set()
                 if self.details:
                     self._lines(cards.question(approval))
             case ApprovalDecision() as decision:
@@ -212,6 +224,8 @@ class Presenter:
         call = self._calls.pop(result.call_id, None)
         self._running.pop(result.call_id, None)
         self.settle()
+        if call is not None and call.kind == "think" and result.status == "ok":
+            return  # what it changed is shown by its own event
         shown = cards.result_line(call, result)
         if not own:
             shown = line("  ").append_text(shown)
@@ -223,11 +237,14 @@ class Presenter:
 
     def _decision(self, decision: ApprovalDecision) -> None:
         resolution = decision.resolution
+        if decision.approval_id in self._answered:
+            return
         style = "green" if resolution.outcome == "allowed" else "yellow"
         by = resolution.by.name or resolution.by.id
         if resolution.by.kind == "policy" and not self.details:
             return
-        self.say((f"  {resolution.outcome} by {by}", style), (f"  {resolution.feedback or ''}", ""))
+        feedback = f": {resolution.feedback}" if resolution.feedback else ""
+        self.say((f"  {resolution.outcome} by {by}", style), feedback)
 
     def _finished(self, end: TurnFinished, *, own: bool) -> None:
         self.settle()

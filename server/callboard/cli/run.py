@@ -61,7 +61,8 @@ async def run(
     profile
         The agent definition of a new session.
     mode
-        What may be done without asking.
+        `work`: reads at will, asks before it changes or runs something; `plan` and `ask`: changes
+        and runs nothing.
     title
         The session's title.
     json

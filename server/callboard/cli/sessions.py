@@ -268,10 +268,13 @@ async def _confirm(session: Session, *, yes: bool) -> None:
     if not person_is_there():
         raise CommandError("nobody can be asked whether to delete it: add --yes", exit=Exit.USAGE)
     console = open_console()
-    console.print(
-        line(f"Delete {session.session_id} ", (session.title or "", "bold"), "?  [y/N] "), end=""
-    )
-    key = await TerminalKeyboard().key()
+    keyboard = TerminalKeyboard()
+    with keyboard.single_keys():
+        title = clean_line(session.title or "without a title", 60)
+        console.print(
+            line(f"Delete {session.session_id} ({title})? [y/N] "), end="", soft_wrap=True
+        )
+        key = await keyboard.key()
     console.print(line(key or ""))
     if key not in ("y", "Y"):
         raise CommandError(f"{session.session_id} was kept", exit=Exit.CANCELLED)

@@ -5,9 +5,7 @@ from typing import Annotated
 import anyio
 from cyclopts import Parameter
 
-from callboard_client import Client, StreamItem
-from callboard_rpc.common import Json
-from callboard_rpc.convert import structure_lenient, unstructure
+from callboard_client import Client
 from callboard_rpc.events import Event, SessionDeleted
 from callboard_rpc.server import ClientCapabilities
 from callboard_rpc.sessions import Session
@@ -20,7 +18,7 @@ from .present import Presenter
 from .server import StoreOption, connect
 from .terminal import open_console, write_json_line
 
-_MOST = 200
+_MOST = 199
 
 
 async def tail(
@@ -38,7 +36,7 @@ async def tail(
     session
         Its id, or the beginning of it.
     lines
-        How many of its last events to show first, 200 at the most.
+        How many of its last events to show first, 199 at the most.
     json
         Print each event as a line of JSON.
     """
@@ -57,29 +55,19 @@ async def _follow(client: Client, session: Session, lines: int, *, json: bool) -
     presenter = None
     if not json:
         presenter = Presenter(console=open_console(), root=session.session_id, details=True)
-    shown = 0
-
-    def show(item: StreamItem, wire: Json) -> None:
-        nonlocal shown
-        if isinstance(item, Event):
-            if item.seq <= shown:
-                return
-            shown = item.seq
-        if presenter is not None:
-            presenter.show(item)
-        elif isinstance(item, Event):
-            write_json_line(wire)
-
     scope = Scope(kind="session", id=session.session_id)
-    head = (await client.sessions.get(session.session_id)).cursor
-    wanted: Json = {"scope": unstructure(scope), "before": head, "limit": min(lines, _MOST)}
-    page: Json = await client.request("event/list", wanted) if lines else {"data": []}
-    for wire in page["data"]:
-        show(structure_lenient(wire, Event), wire)
-    start = page["cursor"] if page["data"] else "now"
-    async with client.events(scope, start, deltas=not json) as stream:
+    now = await client.sessions.get(session.session_id)
+    first = now.session.head_seq - lines + 1
+    # One more than is shown: the stream begins behind the first event of the page.
+    page = await client.history.page(scope, before=now.cursor, limit=min(lines, _MOST) + 1)
+    async with client.events(scope, page.next_cursor or "start", deltas=not json) as stream:
         while True:
             item, wire = await stream.receive()
-            show(item, wire)
+            if isinstance(item, Event) and item.seq < first:
+                continue
+            if presenter is not None:
+                presenter.show(item)
+            elif isinstance(item, Event):
+                write_json_line(wire)
             if isinstance(item, Event) and isinstance(item.data, SessionDeleted):
                 return

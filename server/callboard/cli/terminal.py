@@ -7,7 +7,7 @@ import orjson
 from rich.console import Console
 from rich.text import Text
 
-from callboard_client.terminal_text import clean, clean_line
+from callboard_client.terminal_text import clean
 from callboard_rpc.common import Json
 
 _PIPED_WIDTH = 160
@@ -38,9 +38,7 @@ def line(*parts: str | tuple[str, str]) -> Text:
     text = Text(no_wrap=True, overflow="ellipsis")
     for part in parts:
         words, style = (part, "") if isinstance(part, str) else part
-        leading = " " * (len(words) - len(words.lstrip(" ")))
-        trailing = " " if words.endswith(" ") and words.strip() else ""
-        text.append(leading + clean_line(words) + trailing, style)
+        text.append(" ".join(clean(words).expandtabs(4).split("\n")), style)
     return text
 
 

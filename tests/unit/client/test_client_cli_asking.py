@@ -1,4 +1,5 @@
 import io
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import anyio
@@ -39,6 +40,9 @@ class Typist:
     def __init__(self, *keys: str | None) -> None:
         self.keys = list(keys)
         self.asked = anyio.Event()
+
+    def single_keys(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     async def key(self) -> str | None:
         self.asked.set()

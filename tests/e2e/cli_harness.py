@@ -1,0 +1,107 @@
+"""The real command ``callboard`` in an environment of its own, for tests of the command line."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+
+SCENARIO = """
+rules:
+  - when: {last_user: write a file, step: 0}
+    answer:
+      - say: I will write it.
+      - call: {tool: write_file, arguments: {path: made.txt, content: "made by a test\\n"}}
+  - when: {last_tool: write_file}
+    answer: [{say: "The tool said: {{last_tool}}"}]
+  - when: {last_user: hostile}
+    answer:
+      - think: "\\e]0;thought\\a\\u202eolleh"
+      - say: "\\e[2Jclean\\e]52;c;eA==\\a\\u202e text\\x9b31m end"
+  - when: {last_user: hang}
+    answer: [{say: "I begin"}, {hang: true}]
+  - when: {last_user: break}
+    answer: [{fail: {kind: modelError, message: "the model \\e[31mbroke here"}}]
+  - when: {last_user: long}
+    answer: [{say: {text: "many words and more of them\\n", repeat: 4000}}]
+default:
+  - think: A thought.
+  - say: "You said: {{last_user}}."
+  - usage: {input_tokens: 1200, output_tokens: 34}
+"""
+
+
+@frozen
+class Result:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[Any]:
+        """stdout, each line of it as JSON."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+class Cli:
+    """Runs commands in `workspace`, on a scripted model, with a home and a store below `folder`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.workspace = folder / "workspace"
+        self.home = folder / "home"
+        self.workspace.mkdir()
+        self.home.mkdir()
+        scenario = folder / "scenario.yaml"
+        scenario.write_text(SCENARIO)
+        self.environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.home),
+            "CALLBOARD_STORE": str(folder / "store" / "callboard.db"),
+            "CALLBOARD_MODEL": f"scripted/{scenario}",
+        }
+        self.command = [sys.executable, "-P", "-m", "callboard"]
+
+    def start(self, *arguments: str, **changes: Any) -> "subprocess.Popen[str]":
+        settings: dict[str, Any] = {
+            "cwd": self.workspace,
+            "env": self.environment,
+            "stdin": subprocess.DEVNULL,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.PIPE,
+            "text": True,
+            **changes,
+        }
+        return subprocess.Popen([*self.command, *arguments], **settings)
+
+    def __call__(self, *arguments: str, stdin: str = "") -> Result:
+        process = self.start(*arguments, stdin=subprocess.PIPE)
+        out, err = process.communicate(stdin, timeout=60)
+        return Result(process.returncode, out, err)
+
+    def json(self, *arguments: str) -> list[Any]:
+        result = self(*arguments, "--json")
+        assert result.err == ""
+        return result.lines
+
+    def session(self, prompt: str = "hello", *arguments: str) -> str:
+        """The id of a session in which one prompt was answered."""
+        return self.json("run", prompt, *arguments)[0]["sessionId"]
+
+
+def read_until(process: "subprocess.Popen[str]", part: str) -> str:
+    """Reads stdout, byte by byte, until `part` has come."""
+    assert process.stdout is not None
+    seen = ""
+    while part not in seen:
+        byte = process.stdout.read(1)
+        assert byte, f"{part!r} did not come: {seen!r}"
+        seen += byte
+    return seen
+
+
+def interrupt(process: "subprocess.Popen[str]") -> None:
+    process.send_signal(signal.SIGINT)

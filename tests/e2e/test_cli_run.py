@@ -1,0 +1,230 @@
+"""``callboard run`` against the real server."""
+
+import subprocess
+from pathlib import Path
+
+import psutil
+import pytest
+from cli_harness import Cli, interrupt, read_until
+
+from callboard_rpc.convert import structure
+from callboard_rpc.events import Event, TurnFinished
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    return Cli(tmp_path)
+
+
+def test_an_answer_is_shown_with_its_end_and_exit_code_0(cli: Cli) -> None:
+    result = cli("run", "hello")
+    assert (result.code, result.err) == (0, "")
+    assert "A thought." in result.out
+    assert result.out.count("You said: hello.") == 1
+    assert "completed" in result.out.splitlines()[-1]
+    assert "1,200 tokens in, 34 out" in result.out
+
+
+def test_json_is_the_events_of_the_wire_and_nothing_else(cli: Cli) -> None:
+    events = [structure(line, Event) for line in cli.json("run", "hello")]
+    assert [event.seq for event in events] == list(range(1, len(events) + 1))
+    assert events[0].type == "session_created"
+    assert isinstance(events[-1].data, TurnFinished)
+    assert events[-1].data.final_text == "You said: hello."
+
+
+def test_the_prompt_can_come_from_stdin(cli: Cli) -> None:
+    result = cli("run", "-", stdin="from a pipe\nin two lines")
+    assert "You said: from a pipe\nin two lines." in result.out
+
+
+def test_a_prompt_that_begins_with_a_dash_goes_behind_two(cli: Cli) -> None:
+    assert "You said: -v." in cli("run", "--", "-v").out
+
+
+def test_a_failed_turn_is_exit_code_1_and_says_why(cli: Cli) -> None:
+    result = cli("run", "break")
+    assert result.code == 1
+    assert result.out.count("the model broke here") == 1
+    assert "failed" in result.out.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run", "  "], "the prompt is empty"),
+        (["run"], "requires an argument"),
+        (["run", "x", "--no-such-option"], "no-such-option"),
+        (["run", "x", "--approve", "maybe"], "maybe"),
+        (["run", "x", "--cwd", "/no/such/folder"], "/no/such/folder"),
+        (["run", "x", "--timeout", "0"], "--timeout"),
+        (["run", "x", "--max-turns", "-1"], "--max-turns"),
+        (["run", "x", "--model", "nobody/nothing"], "nobody"),
+        (["run", "x", "--profile", "nobody"], "nobody"),
+        (["run", "x", "--session", ""], "no session was named"),
+        (["run", "x", "--session", "zzzz"], "no session begins with 'zzzz'"),
+        (["run", "x", "--session", "ses_" + "0" * 26], "no session begins with"),
+        (["run", "x", "--session", "a", "--cwd", "."], "exclude each other"),
+        (["no-such-command"], "no-such-command"),
+    ],
+)
+def test_bad_input_is_exit_code_2_names_it_and_shows_no_traceback(
+    cli: Cli, arguments: list[str], said: str
+) -> None:
+    result = cli(*arguments)
+    assert result.code == 2
+    assert said in result.err
+    assert "Traceback" not in result.err + result.out
+    assert result.out == ""
+
+
+def test_without_a_terminal_ask_denies_says_so_and_exits_with_3(cli: Cli) -> None:
+    result = cli("run", "write a file")
+    assert result.code == 3
+    assert "no terminal to ask on" in result.out
+    assert not (cli.workspace / "made.txt").exists()
+
+
+def test_deny_refuses_and_the_model_is_told(cli: Cli) -> None:
+    result = cli("run", "write a file", "--approve", "deny")
+    assert result.code == 3
+    assert "The tool said: " in result.out
+    assert not (cli.workspace / "made.txt").exists()
+
+
+def test_allow_approves_once_and_shows_what(cli: Cli) -> None:
+    result = cli("run", "write a file", "--approve", "allow")
+    assert result.code == 0
+    assert (cli.workspace / "made.txt").read_text() == "made by a test\n"
+    assert result.out.count("+made by a test") == 1
+    (cli.workspace / "made.txt").unlink()
+    assert cli("run", "write a file").code == 3  # it was allowed once
+
+
+def test_json_stays_clean_while_approvals_are_decided(cli: Cli) -> None:
+    result = cli("run", "write a file", "--json")
+    assert result.code == 3
+    assert "no terminal to ask on" in result.err
+    types = [structure(line, Event).type for line in result.lines]
+    assert types.count("approval_decision") == 1
+
+
+def test_a_session_goes_on_by_the_beginning_of_its_id(cli: Cli) -> None:
+    session = cli.session()
+    events = cli.json("run", "more", "--session", session[:20])
+    assert {event["sessionId"] for event in events} == {session}
+    assert "session_created" not in {event["type"] for event in events}
+
+
+def test_a_beginning_that_fits_several_sessions_lists_them(cli: Cli) -> None:
+    first, second = cli.session(), cli.session()
+    result = cli("run", "x", "--session", first[:5])
+    assert result.code == 2
+    assert "2 sessions begin with" in result.err
+    for session in (first, second):
+        assert session.removeprefix("ses_")[:8] in result.err
+
+
+def test_a_time_limit_is_exit_code_124(cli: Cli) -> None:
+    result = cli("run", "hang", "--timeout", "0.5")
+    assert result.code == 124
+    assert "timed out" in result.out
+
+
+def test_ctrl_c_cancels_the_turn_and_waits_for_its_end(cli: Cli) -> None:
+    process = cli.start("run", "hang")
+    shown = read_until(process, "I begin")
+    interrupt(process)
+    rest, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (130, "")
+    assert "cancelled" in rest.splitlines()[-1]
+    session = shown.split()[1]
+    assert cli.json("sessions", "show", session)[0]["turns"][0]["state"] == "cancelled"
+
+
+def test_a_second_ctrl_c_ends_everything_at_once(cli: Cli) -> None:
+    process = cli.start("run", "hang")
+    read_until(process, "I begin")
+    children = psutil.Process(process.pid).children(recursive=True)
+    assert children
+    interrupt(process)
+    interrupt(process)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    assert psutil.wait_procs(children, timeout=10)[1] == []
+
+
+def test_a_killed_command_leaves_no_server(cli: Cli) -> None:
+    process = cli.start("run", "hang")
+    read_until(process, "I begin")
+    children = psutil.Process(process.pid).children(recursive=True)
+    process.kill()
+    process.communicate(timeout=20)
+    assert psutil.wait_procs(children, timeout=20)[1] == []
+
+
+def test_what_a_model_writes_cannot_command_the_terminal(cli: Cli) -> None:
+    result = cli("run", "hostile")
+    assert result.code == 0
+    assert "clean text end" in result.out
+    for char in "\x1b\x07\x9b\u202e":
+        assert char not in result.out
+    broken = cli("run", "break")
+    assert "\x1b" not in broken.out + broken.err
+
+
+def test_modules_of_the_workspace_are_not_imported(cli: Cli) -> None:
+    for name in ("callboard", "json", "orjson", "anyio", "sitecustomize"):
+        (cli.workspace / f"{name}.py").write_text("raise SystemExit('hijacked')\n")
+    assert cli("run", "hello").code == 0
+
+
+def test_a_reader_that_goes_away_is_no_fault(cli: Cli) -> None:
+    process = cli.start("run", "long")
+    read_until(process, "many words")
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    process.wait(timeout=30)
+    assert process.stderr.read() == ""
+
+
+def test_a_locale_without_unicode_still_gets_an_answer(cli: Cli) -> None:
+    cli.environment["PYTHONIOENCODING"] = "ascii"
+    result = cli("run", "naïve ✓ 漢")
+    assert result.code == 0
+    assert "You said: na?ve" in result.out
+
+
+def test_the_store_can_be_chosen(cli: Cli, tmp_path: Path) -> None:
+    other = tmp_path / "other" / "log.db"
+    assert cli("run", "hello", "--store", str(other)).code == 0
+    assert other.exists()
+    assert cli("--store", str(other), "sessions", "list", "--json").lines
+    assert cli.json("sessions", "list") == []
+
+
+def test_a_store_that_is_none_is_a_line_and_stays_as_it_is(cli: Cli, tmp_path: Path) -> None:
+    store = tmp_path / "notes.txt"
+    store.write_text("these are my notes, not a database\n" * 100)
+    result = cli("run", "hello", "--store", str(store))
+    assert result.code == 1
+    assert result.out == ""
+    assert "Traceback" not in result.err
+    assert str(store) in result.err
+    assert store.read_text() == "these are my notes, not a database\n" * 100
+
+
+def test_serve_takes_the_flags_of_editors_and_loads_nothing_of_the_terminal(cli: Cli) -> None:
+    cli.command = [*cli.command[:1], "-X", "importtime", *cli.command[1:]]
+    process = cli.start(
+        "serve", "--stdio", "--clientProcessId=1", "--framing", "ndjson", stdin=subprocess.PIPE
+    )
+    hello = '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}\n'
+    out, err = process.communicate(hello, timeout=30)
+    assert '"protocolVersion"' in out
+    loaded = {line.rpartition("|")[2].strip() for line in err.splitlines() if "import time" in line}
+    assert "callboard.rpc.serve" in loaded
+    for module in ("cyclopts", "rich", "callboard_client", "pygls"):
+        assert module not in loaded

@@ -1,0 +1,163 @@
+"""``callboard sessions``, ``tail``, ``doctor``, ``version`` and ``demo`` against the real server."""
+
+import json
+from pathlib import Path
+
+import pytest
+from cli_harness import Cli, interrupt, read_until
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    return Cli(tmp_path)
+
+
+def test_list_shows_sessions_newest_first_and_whole_ids(cli: Cli) -> None:
+    assert "There are no sessions here" in cli("sessions", "list").out
+    first = cli.session("one", "--title", "The \x1b[31mfirst")
+    second = cli.session("two")
+    ids = [session["sessionId"] for session in cli.json("sessions", "list")]
+    assert ids == [second, first]
+    shown = cli("sessions", "list").out
+    assert first in shown
+    assert second in shown
+    assert "The first" in shown
+    assert "\x1b" not in shown
+
+
+def test_list_can_be_limited_to_a_folder_and_a_number(cli: Cli, tmp_path: Path) -> None:
+    cli.session()
+    other = tmp_path / "other"
+    other.mkdir()
+    session = cli.session("x", "--cwd", str(other))
+    found = cli.json("sessions", "list", "--cwd", str(other))
+    assert [each["sessionId"] for each in found] == [session]
+    assert len(cli.json("sessions", "list", "--limit", "1")) == 1
+    assert "there are more" in cli("sessions", "list", "--limit", "1").out
+
+
+def test_show_tells_all_that_was_said_and_done(cli: Cli) -> None:
+    session = cli.session("hello", "--title", "Greeting")
+    cli("run", "write a file", "--session", session, "--approve", "allow")
+    shown = cli("sessions", "show", session)
+    assert shown.code == 0
+    for part in (
+        session,
+        "Greeting",
+        "› hello",
+        "You said: hello.",
+        "+made by a test",
+        "allowed by",
+    ):
+        assert part in shown.out
+    (whole,) = cli.json("sessions", "show", session)
+    assert whole["session"]["sessionId"] == session
+    assert [turn["state"] for turn in whole["turns"]] == ["completed", "completed"]
+
+
+def test_search_finds_what_was_said(cli: Cli) -> None:
+    session = cli.session("the quick brown platypus")
+    cli.session("something else")
+    hits = cli.json("sessions", "search", "platypus")
+    assert {hit["sessionId"] for hit in hits} == {session}
+    shown = cli("sessions", "search", "platypus")
+    assert session in shown.out
+    assert "platypus" in shown.out
+    nothing = cli("sessions", "search", "wombat")
+    assert (nothing.code, nothing.out) == (0, "Nothing was found.\n")
+    assert cli("sessions", "search", " ").code == 2
+
+
+def test_export_writes_every_event_to_stdout_or_a_new_file(cli: Cli, tmp_path: Path) -> None:
+    session = cli.session("hello")
+    exported = cli("sessions", "export", session)
+    events = [json.loads(line) for line in exported.out.splitlines()]
+    assert "turn_finished" in {event.get("type") for event in events}
+    target = tmp_path / "session.md"
+    arguments = ["sessions", "export", session, "--format", "markdown", "--output", str(target)]
+    assert cli(*arguments).code == 0
+    assert "You said: hello." in target.read_text()
+    again = cli(*arguments)
+    assert again.code == 2
+    assert str(target) in again.err
+
+
+def test_delete_asks_unless_told_and_deletes_for_good(cli: Cli) -> None:
+    session = cli.session()
+    refused = cli("sessions", "delete", session)
+    assert refused.code == 2
+    assert "--yes" in refused.err
+    assert cli("sessions", "delete", session, "--yes").code == 0
+    assert cli.json("sessions", "list") == []
+    assert cli("sessions", "show", session).code == 2
+
+
+def test_delete_resolves_every_name_before_it_deletes_any(cli: Cli) -> None:
+    session = cli.session()
+    assert cli("sessions", "delete", session, "zzzz", "--yes").code == 2
+    assert [each["sessionId"] for each in cli.json("sessions", "list")] == [session]
+
+
+def test_tail_shows_the_end_and_follows_another_process_until_ctrl_c(cli: Cli) -> None:
+    session = cli.session("hello")
+    process = cli.start("tail", session, "--json", "--lines", "2")
+    assert process.stdout is not None
+    last = [json.loads(process.stdout.readline()) for _ in range(2)]
+    assert last[1]["type"] == "turn_finished"
+    assert last[0]["seq"] + 1 == last[1]["seq"]
+    live = cli.json("run", "more", "--session", session)
+    followed = [json.loads(process.stdout.readline()) for _ in live]
+    assert followed == live
+    interrupt(process)
+    _, err = process.communicate(timeout=20)
+    assert (process.returncode, err) == (0, "")
+
+
+def test_tail_of_a_session_that_is_deleted_ends(cli: Cli) -> None:
+    session = cli.session("hello")
+    process = cli.start("tail", session)
+    read_until(process, "completed")
+    cli("sessions", "delete", session, "--yes")
+    out, err = process.communicate(timeout=20)
+    assert (process.returncode, err) == (0, "")
+    assert "deleted" in out
+
+
+def test_doctor_says_what_is_found_and_fails_only_for_what_is_needed(
+    cli: Cli, tmp_path: Path
+) -> None:
+    checks = {check["name"]: check for check in cli.json("doctor")}
+    assert checks["Python"]["status"] == "ok"
+    assert "scripted" in checks["Model"]["found"]
+    broken = tmp_path / "broken.db"
+    broken.write_text("this is no database " * 100)
+    result = cli("doctor", "--store", str(broken))
+    assert result.code == 1
+    assert "✗ Store" in result.out
+
+
+def test_version_needs_no_server(cli: Cli) -> None:
+    result = cli("version")
+    assert result.code == 0
+    assert result.out.startswith("callboard ")
+    assert not (cli.home.parent / "store").exists()
+
+
+def test_the_demo_repairs_the_sample_and_says_what_next(cli: Cli) -> None:
+    cli.environment["CALLBOARD_MODEL"] = "scripted/demo"
+    result = cli("demo")
+    assert (result.code, result.err) == (0, "")
+    for part in (
+        "The test in this folder fails.",
+        "approved by the demo",
+        "✓ the test passes",
+        "scripted/demo",
+        "OPENAI_API_KEY",
+        cli.environment["CALLBOARD_STORE"],
+    ):
+        assert part in result.out
+    command = next(line for line in result.out.splitlines() if "callboard sessions show" in line)
+    session = command.split()[-1]
+    assert cli("sessions", "show", session).code == 0
+    folder = cli.json("sessions", "show", session)[0]["session"]["cwd"]
+    assert not Path(folder).exists()

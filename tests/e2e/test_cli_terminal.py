@@ -1,0 +1,133 @@
+"""``callboard run`` with a person at a terminal, played by a pseudo-terminal."""
+
+import os
+import pty
+import re
+import select
+import termios
+import time
+from pathlib import Path
+
+import pytest
+from cli_harness import Cli
+
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
+
+
+class Terminal:
+    """A command on a pseudo-terminal."""
+
+    def __init__(self, cli: Cli, *arguments: str) -> None:
+        self.master, slave = pty.openpty()
+        cli.environment["TERM"] = "xterm-256color"
+        cli.environment["COLUMNS"] = "120"
+        self.process = cli.start(
+            *arguments, stdin=slave, stdout=slave, stderr=slave, text=False, start_new_session=True
+        )
+        os.close(slave)
+        self.raw = b""
+
+    def until(self, part: str, seconds: float = 30) -> str:
+        """What was shown, without colours, once `part` is there."""
+        deadline = time.monotonic() + seconds
+        while part not in self.shown:
+            left = deadline - time.monotonic()
+            ready, _, _ = select.select([self.master], [], [], max(left, 0))
+            assert ready, f"{part!r} was not shown: {self.shown}"
+            assert self._read(), f"{part!r} was not shown: {self.shown}"
+        return self.shown
+
+    def type(self, keys: str) -> None:
+        os.write(self.master, keys.encode())
+
+    def finish(self) -> int:
+        while self._read():
+            pass
+        os.close(self.master)
+        return self.process.wait(timeout=20)
+
+    @property
+    def shown(self) -> str:
+        return ESCAPES.sub("", self.raw.decode(errors="replace")).replace("\r\n", "\n")
+
+    def _read(self) -> bool:
+        try:
+            chunk = os.read(self.master, 65536)
+        except OSError:  # Linux says so when the other side is closed
+            return False
+        self.raw += chunk
+        return bool(chunk)
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    return Cli(tmp_path)
+
+
+def test_an_approval_is_asked_in_line_and_one_key_answers_it(cli: Cli) -> None:
+    terminal = Terminal(cli, "run", "write a file")
+    shown = terminal.until("decide later")
+    assert "+made by a test" in shown
+    assert "1 Allow" in shown
+    terminal.type("1")
+    assert terminal.finish() == 0
+    assert (cli.workspace / "made.txt").exists()
+    assert b"\x1b[32m" in terminal.raw  # in colour
+
+
+def test_a_rejection_takes_feedback_to_the_model(cli: Cli) -> None:
+    terminal = Terminal(cli, "run", "write a file")
+    shown = terminal.until("decide later")
+    reject = re.search(r"(\d) Reject", shown)
+    assert reject is not None
+    terminal.type(reject[1])
+    terminal.until("instead")
+    terminal.type("call it other.txt\n")
+    terminal.until("The tool said")
+    assert terminal.finish() == 0
+    assert "call it other.txt" in terminal.shown.split("The tool said")[1]
+    assert not (cli.workspace / "made.txt").exists()
+
+
+def test_ctrl_c_at_a_question_cancels_the_turn(cli: Cli) -> None:
+    terminal = Terminal(cli, "run", "write a file")
+    terminal.until("decide later")
+    os.kill(terminal.process.pid, 2)
+    assert terminal.finish() == 130
+    assert "cancelled" in terminal.shown
+
+
+def test_deciding_later_leaves_the_approval_open_for_the_next_client(cli: Cli) -> None:
+    terminal = Terminal(cli, "run", "write a file")
+    terminal.until("decide later")
+    terminal.type("d")
+    assert terminal.finish() == 3
+    (session,) = cli.json("sessions", "list")
+    assert session["pendingApprovals"] == 1
+    assert not (cli.workspace / "made.txt").exists()
+    again = Terminal(cli, "run", "go on", "--session", session["sessionId"])
+    again.until("decide later")
+    again.type("1")
+    again.finish()
+    assert (cli.workspace / "made.txt").exists()
+
+
+def test_delete_asks_the_person(cli: Cli) -> None:
+    session = cli.session()
+    for key, code, left in (("n", 130, 1), ("y", 0, 0)):
+        terminal = Terminal(cli, "sessions", "delete", session)
+        terminal.until("[y/N]")
+        terminal.type(key)
+        assert terminal.finish() == code
+        assert len(cli.json("sessions", "list")) == left
+
+
+def test_the_terminal_is_left_as_it_was(cli: Cli) -> None:
+    terminal = Terminal(cli, "run", "write a file")
+    terminal.until("decide later")
+    terminal.type("1")
+    terminal.until("completed")
+    flags = termios.tcgetattr(terminal.master)[3]
+    assert flags & termios.ICANON
+    assert flags & termios.ECHO
+    assert terminal.finish() == 0
