@@ -10,7 +10,7 @@ import contextvars
 import logging
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,8 @@ _log = logging.getLogger(__name__)
 
 SHUTDOWN_S = 1.2
 """How long running turns have to come to their end when the process goes."""
+TASKS_END_S = 0.5
+"""How long tasks have that are cancelled then, twice over at the most."""
 
 
 @frozen(kw_only=True)
@@ -130,12 +132,17 @@ class Tasks:
         self._running.add(task)
         task.add_done_callback(self._running.discard)
 
-    async def end(self) -> None:
-        """Cancels what still runs and waits for it."""
-        tasks = list(self._running)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    async def end(self, within_s: float = TASKS_END_S) -> None:
+        """Cancels what still runs and waits for it; what does not end by then is cancelled once more,
+        through its shields, and left behind: the next start finds out what became of it."""
+        for _ in range(2):
+            if not self._running:
+                return
+            for task in self._running:
+                task.cancel()
+            await asyncio.wait(list(self._running), timeout=within_s)
+        for task in self._running:
+            _log.warning("%s did not end and was left behind", task.get_name())
 
 
 class Attendance:
@@ -225,13 +232,14 @@ async def open_host(
             *(p for feature in features for p in feature.projections),
         ),
     )
-    http = HttpClient(redact=redactor.text)
-    async with log:
+    async with log, aclosing(HttpClient(redact=redactor.text)) as http:
         host = _compose(
             environment, loaded, log, keys, http, redactor, features, host_id or ids.new("host")
         )
         try:
-            await recover(log, host.host_id, alive=process_alive, born=process_born())
+            await recover(
+                log, host.host_id, alive=process_alive, born=process_born(), hooks=_hooks(features)
+            )
             await host.dispatcher.wake_waiting()
             host.spawn(lambda: _expire(host), "approval clock")
             yield host
@@ -239,13 +247,15 @@ async def open_host(
             with contextlib.suppress(Exception):
                 await host.stop("the server stopped")
             await host.tasks.end()
-            with contextlib.suppress(
-                CallboardError
-            ):  # a store that is full keeps the row; a start clears it
+            # a store that is full keeps the row; the next start sees that the process is gone
+            with contextlib.suppress(CallboardError):
                 await log.transact(
                     lambda tx: tx.execute("DELETE FROM hosts WHERE host_id = ?", host.host_id)
                 )
-            await http.aclose()
+
+
+def _hooks(features: Sequence[Feature]) -> tuple[Hook, ...]:
+    return tuple(hook for feature in features for hook in feature.hooks)
 
 
 def _compose(
@@ -291,7 +301,7 @@ def _compose(
         environ=environment.environ,
         attended=attendance.anybody,
         sources=(boundary.STEERING, *(s for feature in features for s in feature.sources)),
-        hooks=tuple(h for feature in features for h in feature.hooks),
+        hooks=_hooks(features),
         tool_services={k: v for feature in features for k, v in feature.tool_services.items()},
     )
 
@@ -303,7 +313,11 @@ def _compose(
             profile = environment.profiles_for(state.cwd).get(state.profile)
             if profile.model is not None:
                 return profile.model
-        return (await catalog.selected()).model_id
+        try:
+            return (await catalog.selected()).model_id
+        except CallboardError:
+            # the turn says what is wrong with it, for all to see and in the log
+            return settings.model or "unknown/unknown"
 
     dispatcher = Dispatcher(
         log,
@@ -311,6 +325,7 @@ def _compose(
         runner=TurnRunner(services),
         model_of=model_of,
         spawn=tasks.spawn,
+        hooks=services.hooks,
     )
     return Host(
         tasks=tasks,
@@ -348,17 +363,25 @@ def _compose(
 async def _expire(host: Host) -> None:
     """Ends approvals when their time is up, by the server's clock."""
     while True:
-        due = await host.approvals.next_expiry()
-        wait_s = 30.0
-        if due is not None:
-            wait_s = min(wait_s, max(0.0, (parse(due) - parse(utc_now())).total_seconds()))
-        if due is not None and wait_s <= 0:
-            await host.approvals.expire_due()
-            continue
-        position = host.log.head
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(wait_s):
-                await host.log.approvals_moved(position)
+        try:
+            await _expire_next(host)
+        except CallboardError as error:
+            _log.warning("approvals could not be looked at: %s", error)
+            await asyncio.sleep(1.0)
+
+
+async def _expire_next(host: Host) -> None:
+    position = host.log.head  # before looking: what is asked meanwhile ends the wait below
+    due = await host.approvals.next_expiry()
+    wait_s = 30.0
+    if due is not None:
+        wait_s = min(wait_s, max(0.0, (parse(due) - parse(utc_now())).total_seconds()))
+    if due is not None and wait_s <= 0:
+        await host.approvals.expire_due()
+        return
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(wait_s):
+            await host.log.approvals_moved(position)
 
 
 def process_born() -> str:

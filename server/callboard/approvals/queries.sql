@@ -3,7 +3,7 @@ INSERT INTO approvals (approval_id, session_id, root_id, turn_id, call_id, state
 VALUES (?, ?, ?, ?, ?, 'pending', ?, ?, ?);
 
 -- name: resolve_approval
-UPDATE approvals SET state = ?, resolution = ? WHERE approval_id = ?;
+UPDATE approvals SET state = ?, resolution = ? WHERE approval_id = ? AND state = 'pending';
 
 -- name: approval
 SELECT state, request, resolution, session_id, turn_id, expires_at FROM approvals WHERE approval_id = ?;
@@ -12,7 +12,8 @@ SELECT state, request, resolution, session_id, turn_id, expires_at FROM approval
 SELECT approval_id FROM approvals WHERE turn_id = ? AND state = 'pending' ORDER BY pos;
 
 -- name: due
-SELECT approval_id FROM approvals WHERE state = 'pending' AND expires_at IS NOT NULL AND expires_at <= ?;
+SELECT state, request, resolution FROM approvals
+WHERE state = 'pending' AND expires_at IS NOT NULL AND expires_at <= ?;
 
 -- name: next_expiry
 SELECT min(expires_at) FROM approvals WHERE state = 'pending' AND expires_at IS NOT NULL;

@@ -148,6 +148,10 @@ class Approvals:
         """Notes that somebody will `wait`, before the request is committed: no answer can be missed."""
         self._waiting[approval_id] = asyncio.get_running_loop().create_future()
 
+    def forget(self, approval_id: str) -> None:
+        """Nobody will `wait` any more, whatever becomes of the approval."""
+        self._waiting.pop(approval_id, None)
+
     async def wait(self, approval_id: str) -> Resolution:
         """The end of an approval that was `expect`ed. Cancelling the wait decides nothing."""
         try:
@@ -182,12 +186,8 @@ class Approvals:
             if row is None:
                 raise CallboardError("approvalNotFound", f"there is no approval {approval_id}")
             approval = _approval(*row[:3])
-            if (
-                approval.state == "pending"
-                and approval.expires_at is not None
-                and (approval.expires_at <= tx.now())
-            ):
-                raise _Expired
+            if approval.state == "pending" and _is_due(approval, tx.now()):
+                return _expire(tx, approval)
             _refuse_unless_pending(approval)
             option = next((o for o in approval.options if o.option_id == option_id), None)
             if option is None:
@@ -222,13 +222,10 @@ class Approvals:
             assert decided is not None
             return decided
 
-        try:
-            return await self._log.transact(commit)
-        except _Expired:
-            await self.expire_due()
-            approval = await self.get(approval_id)
+        approval = await self._log.transact(commit)
+        if approval.state == "expired":
             _refuse_unless_pending(approval)
-            raise
+        return approval
 
     def _keep_rule(
         self, tx: Transaction, approval: Approval, scope: RuleScope, *, allowed: bool, by: Actor
@@ -253,13 +250,8 @@ class Approvals:
         """Ends, by the server's clock, what was to be answered by now."""
 
         def expire(tx: Transaction) -> None:
-            system = Actor(kind="system", id="clock")
-            for (approval_id,) in tx.all(SQL["due"], tx.now()):
-                decide(
-                    tx,
-                    approval_id,
-                    Resolution(outcome="expired", by=system, via="timeout", at=tx.now()),
-                )
+            for row in tx.all(SQL["due"], tx.now()):
+                _expire(tx, _approval(*row))
 
         await self._log.transact(expire)
 
@@ -338,8 +330,19 @@ class Approvals:
         return await self._log.transact(remove)
 
 
-class _Expired(Exception):
-    pass
+def _is_due(approval: Approval, now: str) -> bool:
+    return approval.expires_at is not None and approval.expires_at <= now
+
+
+def _expire(tx: Transaction, approval: Approval) -> Approval:
+    expired = decide(
+        tx,
+        approval.approval_id,
+        Resolution(
+            outcome="expired", by=Actor(kind="system", id="clock"), via="timeout", at=tx.now()
+        ),
+    )
+    return approval if expired is None else expired
 
 
 def _insert_rule(tx: Transaction, rule: Rule) -> None:

@@ -7,6 +7,7 @@ commits of other processes are noticed by a short poll while somebody watches.
 
 import asyncio
 import contextlib
+import threading
 from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
@@ -25,7 +26,7 @@ from .record import SELECT, Record
 from .scope import APPROVAL_TYPES, Filter
 from .sqlite import sqlite3
 from .store import Store
-from .text import restore
+from .text import redacted, restore
 from .transaction import SQL, Projection, Transaction, Writing
 from .writer import Writer
 
@@ -34,7 +35,6 @@ T = TypeVar("T")
 _RECENT = 8_192
 _POLL_S = 0.05
 _INDEX_DELAY_S = 0.3
-_SEARCH_LIMIT_S = 2.0
 _PAGE_BYTES = 1024 * 1024
 
 
@@ -57,6 +57,8 @@ class Log:
         for projection in projections:
             for kind, apply in projection.apply.items():
                 applying.setdefault(kind, []).append(apply)
+        self.search_limit_s = 2.0
+        """How long a search may take, from when it is asked for."""
         self._store = store
         self._writing = Writing(
             path=store.path,
@@ -68,6 +70,8 @@ class Log:
         )
         self._head = store.head()
         self._recent: deque[Record] = deque(maxlen=_RECENT)
+        self._drafts: dict[str, tuple[str, str, str]] = {}
+        """By turn: message id, answer and thought as they streamed; the store has them redacted."""
         self._listeners: list[Callable[[list[Record]], None]] = []
         self._moved = asyncio.Event()
         self._watchers = 0
@@ -242,7 +246,7 @@ class Log:
     async def put_blob(self, session_id: str, data: bytes, mime_type: str) -> BlobRef:
         """Keeps a value for a session; secrets in text are taken out first."""
         if mime_type.startswith("text/"):
-            data = self._writing.redact(data.decode("utf-8", "replace")).encode()
+            data = redacted(self._writing.redact, data.decode("utf-8", "replace")).encode()
         return await self._writer.submit(lambda tx: tx.put_blob(session_id, data, mime_type))
 
     # --- drafts ---
@@ -258,19 +262,21 @@ class Log:
         next_index: str,
     ) -> "asyncio.Future[int]":
         """Adds text to the turn's draft. `next_index` says where the deltas go on (JSON)."""
-        redact, now = self._writing.redact, self._writing.now
-        return self._writer.submit(
-            lambda tx: tx.execute(
-                SQL["append_draft"],
-                turn_id,
-                session_id,
-                message_id,
-                redact(answer),
-                redact(thought),
-                next_index,
-                now(),
+        known, *before = self._drafts.get(turn_id, ("", "", ""))
+        if known != message_id:
+            before = ["", ""]
+        whole = (before[0] + answer, before[1] + thought)
+        self._drafts[turn_id] = (message_id, *whole)
+        redact = self._writing.redact
+
+        def write(tx: Transaction) -> int:
+            # as a whole, so that a secret that streams in pieces is found
+            clean = [redacted(redact, text) for text in whole]
+            return tx.execute(
+                SQL["write_draft"], turn_id, session_id, message_id, *clean, next_index, tx.now()
             )
-        )
+
+        return self._writer.submit(write)
 
     async def draft(self, turn_id: str) -> tuple[str, str, str, str] | None:
         """The turn's draft: message id, answer, thought, next indices."""
@@ -284,21 +290,33 @@ class Log:
     ) -> list[search.Hit]:
         """The newest `limit` matches, newest first. Bounded in time: raises overloaded."""
         upper = 1 << 62 if before is None else before
+        stop, running = threading.Event(), threading.Event()
 
         def find() -> list[search.Hit]:
-            return search.find(
-                self._searcher._conn,  # pyright: ignore[reportPrivateUsage]
-                query,
-                session_id=session_id,
-                before=upper,
-                limit=limit,
-            )
+            connection = self._searcher._conn  # pyright: ignore[reportPrivateUsage]
+            running.set()
+            try:
+                return search.find(
+                    connection,
+                    query,
+                    session_id=session_id,
+                    before=upper,
+                    limit=limit,
+                    stop=stop,
+                )
+            finally:
+                running.clear()
+
+        async def end() -> None:
+            stop.set()
+            if running.is_set():  # else the connection is busy with somebody else's search
+                await self._searcher.interrupt()
 
         work = asyncio.ensure_future(self._searcher._execute(find))  # pyright: ignore
         try:
-            return await asyncio.wait_for(asyncio.shield(work), _SEARCH_LIMIT_S)
+            return await asyncio.wait_for(asyncio.shield(work), self.search_limit_s)
         except TimeoutError:
-            await self._searcher.interrupt()
+            await end()
             with contextlib.suppress(sqlite3.Error):
                 await work
             raise CallboardError(
@@ -306,8 +324,12 @@ class Log:
                 f"the search for {query[:80]!r} took too long; use more, or longer, words",
             ) from None
         except asyncio.CancelledError:
-            await self._searcher.interrupt()
+            await end()
+            # nobody will ask for its outcome
+            work.add_done_callback(lambda done: done.cancelled() or done.exception())
             raise
+        except (sqlite3.Error, OSError) as fault:
+            raise store_error(fault, self.path) or fault from fault
 
     async def index_all(self) -> int:
         """Brings the search index up to the head; returns the last `pos` that it holds."""
@@ -333,6 +355,12 @@ class Log:
         return lambda: self._listeners.remove(listener)
 
     def _publish(self, records: list[Record]) -> None:
+        if any(record.type == "session_deleted" for record in records):
+            self._recent.clear()  # what is deleted is shown to nobody any more
+        if self._drafts:
+            for record in records:
+                if record.type == "turn_finished":
+                    self._drafts.pop(record.turn_id or "", None)
         self._recent.extend(records)
         self._head = max(self._head, records[-1].pos)
         self._moved.set()
@@ -356,16 +384,19 @@ class Log:
             self._watchers -= 1
 
     async def approvals_moved(self, pos: int) -> None:
-        """Waits for an approval that is asked or decided by this process after `pos`."""
+        """Waits for an approval that is asked or decided after `pos`: by this process, or by
+        another one before the wait began."""
         moved = asyncio.Event()
 
         def heard(records: list[Record]) -> None:
-            if any(r.type in APPROVAL_TYPES and r.pos > pos for r in records):
+            if any(r.type in APPROVAL_TYPES for r in records):
                 moved.set()
 
         stop = self.listen(heard)
         try:
-            await moved.wait()
+            # listening comes first: what is committed meanwhile is in the page or is heard
+            if not await self.page(Filter(types=APPROVAL_TYPES), after=pos, limit=1):
+                await moved.wait()
         finally:
             stop()
 
@@ -406,15 +437,25 @@ class Log:
                 if version == seen:
                     continue
                 seen = version
-                head: int = self._versions.execute("SELECT max(pos) FROM events").fetchone()[0] or 0
-                if head > self._head:
-                    self._head = head
-                    self._moved.set()
-                    self._moved = asyncio.Event()
-                    self._index_wanted.set()
-                    for watches in self._session_watches.values():
-                        for changed in watches:
-                            changed.set()
+                self._look()
+
+    def _look(self) -> None:
+        """Takes in how far other processes have brought the log."""
+        head: int = self._versions.execute("SELECT max(pos) FROM events").fetchone()[0] or 0
+        if head > self._head:
+            self._head = head
+            self._moved.set()
+            self._moved = asyncio.Event()
+            self._index_wanted.set()
+            for watches in self._session_watches.values():
+                for changed in watches:
+                    changed.set()
+
+    def refresh(self) -> int:
+        """Takes in what other processes have committed by now, and returns the head."""
+        with contextlib.suppress(sqlite3.Error):
+            self._look()
+        return self._head
 
     # --- cursors ---
 
@@ -431,7 +472,10 @@ class Log:
                 "invalidCursor",
                 f"{cursor[:80]!r} is not a cursor of the store {self.store_id}; subscribe from 'start'",
             )
-        pos = int(text)
+        pos = int(text) if len(text) < 19 else 1 << 62
+        if pos > self._head:
+            with contextlib.suppress(sqlite3.Error):
+                self._look()  # it may come from another process of this store, just now
         if pos > self._head:
             raise CallboardError(
                 "invalidCursor",

@@ -40,15 +40,12 @@ DELETE FROM drafts WHERE session_id = ?;
 INSERT INTO deletions (session_id, at, head_pos)
 VALUES (?, ?, (SELECT coalesce(max(pos), 0) FROM events));
 
--- name: append_draft
+-- name: write_draft
 INSERT INTO drafts (turn_id, session_id, message_id, answer, thought, next_index, updated_at)
 VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (turn_id) DO UPDATE SET
-  answer = CASE WHEN message_id = excluded.message_id THEN answer || excluded.answer ELSE excluded.answer END,
-  thought = CASE WHEN message_id = excluded.message_id THEN thought || excluded.thought ELSE excluded.thought END,
-  message_id = excluded.message_id,
-  next_index = excluded.next_index,
-  updated_at = excluded.updated_at;
+  message_id = excluded.message_id, answer = excluded.answer, thought = excluded.thought,
+  next_index = excluded.next_index, updated_at = excluded.updated_at;
 
 -- name: delete_draft
 DELETE FROM drafts WHERE turn_id = ?;

@@ -4,7 +4,10 @@ The index follows the log at a distance, off the append path; a query adds the f
 not indexed yet. Graph, mailbox and group events are never in it (coordination 8).
 """
 
+import contextlib
 import re
+import threading
+from collections.abc import Generator
 from typing import Any
 
 import orjson
@@ -16,7 +19,9 @@ from .transaction import SQL, Transaction
 
 INDEXED_TYPES = ("message", "directive", "tool_result", "summary")
 _BATCH = 500
-_TAIL = 5_000
+_STEPS = 2_000
+"""Instructions of SQLite between two looks at whether to stop."""
+_MAX_TERMS = 64
 _INDEXED_CHARS = 256 * 1024
 
 
@@ -49,13 +54,20 @@ def match_expression(query: str) -> str | None:
     """`query` for FTS5: every word must occur; ``word*`` is a prefix of three letters or more.
 
     Split at what is neither a letter, a digit nor ``_``; each word quoted, so that nothing in a
-    query is an operator. None when there is no word in it.
+    query is an operator. None when there is no word in it. Words beyond the 64th are not looked at.
     """
     terms: list[str] = []
-    for match in re.finditer(r"(\w+)(\*?)", query):
+    for match in _WORD.finditer(query):
         word, star = match.groups()
-        terms.append(f'"{word}"*' if star and len(word) >= 3 else f'"{word}"')
+        if any(c.isalnum() for c in word):  # the index holds no bare underscores and accents
+            terms.append(f'"{word}"*' if star and len(word) >= 3 else f'"{word}"')
+        if len(terms) == _MAX_TERMS:
+            break
     return " AND ".join(terms) or None
+
+
+_WORD = re.compile(r"([\w\u0300-\u036f]+)(\*?)")
+"""Accents that stand as characters of their own are part of their word, as they are in the index."""
 
 
 def index_batch(transaction: Transaction) -> bool:
@@ -71,6 +83,16 @@ def index_batch(transaction: Transaction) -> bool:
     return len(rows) == _BATCH
 
 
+@contextlib.contextmanager
+def _stoppable(connection: "sqlite3.Connection", stop: threading.Event) -> Generator[None]:
+    """Lets `stop` end the statements of `connection`, from any thread and at any time."""
+    connection.set_progress_handler(lambda: int(stop.is_set()), _STEPS)
+    try:
+        yield
+    finally:
+        connection.set_progress_handler(None, 0)
+
+
 def find(
     connection: "sqlite3.Connection",
     query: str,
@@ -78,64 +100,91 @@ def find(
     session_id: str | None,
     before: int,
     limit: int,
+    stop: threading.Event,
 ) -> list[Hit]:
-    """The newest `limit` matches with ``pos < before``, newest first."""
+    """The newest `limit` matches with ``pos < before``, newest first. Ends soon after `stop` is set,
+    with `sqlite3.OperationalError`."""
     expression = match_expression(query)
-    if expression is None:
+    if expression is None or limit <= 0:
         return []
-    through: int = connection.execute(SQL["indexed_through"]).fetchone()[0]
-    hits = _find_unindexed(connection, expression, through, session_id, before)
-    rest = limit - len(hits)
-    if rest > 0:
-        statement = SQL["search_session"] if session_id else SQL["search"]
-        parameters = (expression, before, *((session_id,) if session_id else ()), rest)
-        hits += _with_records(connection, connection.execute(statement, parameters).fetchall())
-    return hits[:limit]
+    with _stoppable(connection, stop), _one_state(connection):
+        through: int = connection.execute(SQL["indexed_through"]).fetchone()[0]
+        hits: list[Hit] = []
+        while len(hits) < limit:
+            rows = _unindexed(connection, through, session_id, before)
+            if not rows:
+                break
+            hits += _matching(rows, expression, stop)
+            before = rows[-1][0]
+        rest = limit - len(hits)
+        if rest > 0:
+            statement = SQL["search_session"] if session_id else SQL["search"]
+            parameters = (
+                expression,
+                min(before, through + 1),
+                *((session_id,) if session_id else ()),
+                rest,
+            )
+            hits += _with_records(connection, connection.execute(statement, parameters).fetchall())
+        return hits[:limit]
+
+
+@contextlib.contextmanager
+def _one_state(connection: "sqlite3.Connection") -> Generator[None]:
+    """All reads see the same state of the store; the indexer may go on meanwhile."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        connection.execute("ROLLBACK")
 
 
 def _with_records(connection: "sqlite3.Connection", rows: list[tuple[int, str]]) -> list[Hit]:
-    if not rows:
-        return []
-    marks = ",".join("?" * len(rows))
-    found = {
-        row[0]: Record.of(row)
-        for row in connection.execute(f"{SELECT} WHERE pos IN ({marks})", [pos for pos, _ in rows])
-    }
-    return [Hit(record=found[pos], snippet=snippet) for pos, snippet in rows if pos in found]
+    hits: list[Hit] = []
+    for start in range(0, len(rows), _BATCH):
+        batch = rows[start : start + _BATCH]
+        found = {
+            row[0]: Record.of(row)
+            for row in connection.execute(
+                f"{SELECT} WHERE pos IN ({','.join('?' * len(batch))})", [pos for pos, _ in batch]
+            )
+        }
+        hits += [Hit(record=found[pos], snippet=text) for pos, text in batch if pos in found]
+    return hits
 
 
-def _find_unindexed(
-    connection: "sqlite3.Connection",
-    expression: str,
-    through: int,
-    session_id: str | None,
-    before: int,
-) -> list[Hit]:
+def _unindexed(
+    connection: "sqlite3.Connection", through: int, session_id: str | None, before: int
+) -> list[tuple[Any, ...]]:
+    """The newest events below `before` that the index does not hold yet."""
     only = "AND session_id = ?" if session_id else ""
-    rows = connection.execute(
+    return connection.execute(
         f"{SELECT} WHERE pos > ? AND pos < ? {only} AND type IN (?, ?, ?, ?) "
         "ORDER BY pos DESC LIMIT ?",
-        (through, before, *((session_id,) if session_id else ()), *INDEXED_TYPES, _TAIL),
+        (through, before, *((session_id,) if session_id else ()), *INDEXED_TYPES, _BATCH),
     ).fetchall()
-    if not rows:
-        return []
+
+
+def _matching(rows: list[tuple[Any, ...]], expression: str, stop: threading.Event) -> list[Hit]:
+    """Those of `rows` that match, in their order."""
     # an index of its own, so that both halves of the answer split words in the same way
-    tail = sqlite3.connect(":memory:")
+    index = sqlite3.connect(":memory:")
     try:
-        tail.execute(
-            "CREATE VIRTUAL TABLE search USING fts5 "
-            "(text, tokenize = 'unicode61 remove_diacritics 2')"
-        )
-        records = {row[0]: Record.of(row) for row in rows}
-        for pos, record in records.items():
-            text = searchable_text(record.type, record.data)
-            if text is not None:
-                tail.execute(SQL["insert_search_row"], (pos, text))
-        matches = tail.execute(
-            "SELECT rowid, snippet(search, 0, '', '', '…', 24) FROM search WHERE search MATCH ? "
-            "ORDER BY rowid DESC",
-            (expression,),
-        ).fetchall()
+        with _stoppable(index, stop):
+            index.execute(
+                "CREATE VIRTUAL TABLE search USING fts5 "
+                "(text, tokenize = 'unicode61 remove_diacritics 2')"
+            )
+            records = {row[0]: Record.of(row) for row in rows}
+            for pos, record in records.items():
+                text = searchable_text(record.type, record.data)
+                if text is not None:
+                    index.execute(SQL["insert_search_row"], (pos, text))
+            matches = index.execute(
+                "SELECT rowid, snippet(search, 0, '', '', '…', 24) FROM search "
+                "WHERE search MATCH ? ORDER BY rowid DESC",
+                (expression,),
+            ).fetchall()
     finally:
-        tail.close()
+        index.close()
     return [Hit(record=records[pos], snippet=snippet) for pos, snippet in matches]

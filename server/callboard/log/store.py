@@ -6,6 +6,7 @@ Nothing here needs an event loop, so that the answer to ``initialize`` can be gi
 import os
 import shutil
 import struct
+from collections import Counter
 from collections.abc import Callable, Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -45,8 +46,12 @@ class Store:
         return connection
 
     def close(self) -> None:
+        """Gives the file and its locks back. Readers must be closed before."""
         self.connection.close()
         self.lock.close()
+        _OPEN[self.path] -= 1
+        if _OPEN[self.path] <= 0:
+            del _OPEN[self.path]
 
 
 def open_store(path: Path, *, ids: IdSource, now: Callable[[], str]) -> Store:
@@ -69,6 +74,9 @@ def open_store(path: Path, *, ids: IdSource, now: Callable[[], str]) -> Store:
 
 def _open(path: Path, ids: IdSource, now: Callable[[], str]) -> Store:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = (
+        path.resolve()
+    )  # one store has one name, and so one lock folder, whatever links lead to it
     kind = filesystem.type_of(path.parent)
     if filesystem.is_network(kind):
         raise CallboardError(
@@ -76,20 +84,54 @@ def _open(path: Path, ids: IdSource, now: Callable[[], str]) -> Store:
             f"the store {path} would lie on a network file system ({kind}), where SQLite cannot keep "
             "it safe; choose a local folder with --store or CALLBOARD_STORE",
         )
-    _check_file(path, now)
-    # made here and not by SQLite, so that the file and its WAL are private from the first byte
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    if path not in _OPEN:
+        # Only while nothing here has it open: closing a file that SQLite has open, too, would drop
+        # the locks that SQLite holds on it (sqlite.org, "How To Corrupt", 2.2).
+        _check_file(path, now)
+        # made here and not by SQLite, so that file and WAL are private from the first byte
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     lock = TurnLock(_lock_folder(path))
+    connection: sqlite3.Connection | None = None
     try:
         connection = _connect(path)
         with lock.held():
-            connection.execute("PRAGMA journal_mode = WAL")
-            _migrate(connection, path)
+            _refuse_foreign(connection, path)
+            _check_version(connection, path)
+            _use_wal(connection, path)
+            _migrate(connection)
             store_id = _store_id(connection, ids)
     except BaseException:
+        if connection is not None:
+            connection.close()
         lock.close()
         raise
+    _OPEN[path] += 1
     return Store(path=path, store_id=store_id, connection=connection, lock=lock)
+
+
+_OPEN: Counter[Path] = Counter()
+"""How many times each store is open in this process."""
+
+
+def _refuse_foreign(connection: "sqlite3.Connection", path: Path) -> None:
+    """Leaves alone a database that is somebody else's."""
+    tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+    if tables and not {"meta", "events"} <= tables:
+        raise CallboardError(
+            "storeUnsupported",
+            f"{path} is a database of another program; choose another file with --store or "
+            "CALLBOARD_STORE",
+        )
+
+
+def _use_wal(connection: "sqlite3.Connection", path: Path) -> None:
+    mode: str = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+    if mode != "wal":
+        raise CallboardError(
+            "storeUnsupported",
+            f"the file system under {path} lacks what the store needs (SQLite's WAL); choose a local "
+            "folder with --store or CALLBOARD_STORE",
+        )
 
 
 def _lock_folder(path: Path) -> Path:
@@ -140,8 +182,11 @@ def _set_aside(path: Path, what: str, now: Callable[[], str]) -> CallboardError:
     copy = path.with_name(f"{path.name}.corrupt-{stamp}")
     try:
         if not copy.exists():
-            shutil.copy2(path, copy)
-            copy.chmod(0o600)
+            for tail in ("", "-wal"):  # what was not checkpointed yet may be all that is whole
+                source = path.with_name(path.name + tail)
+                if source.exists():
+                    shutil.copy2(source, copy.with_name(copy.name + tail))
+                    copy.with_name(copy.name + tail).chmod(0o600)
         kept = f"; a copy is at {copy}"
     except OSError:
         kept = "; there was no room for a copy"
@@ -160,16 +205,23 @@ def migrations() -> list[str]:
     return [(folder / name).read_text("utf-8") for name in names]
 
 
-def _migrate(connection: "sqlite3.Connection", path: Path) -> None:
-    found: int = connection.execute("PRAGMA user_version").fetchone()[0]
-    steps = migrations()
-    if found > len(steps):
+def _version(connection: "sqlite3.Connection") -> int:
+    return connection.execute("PRAGMA user_version").fetchone()[0]
+
+
+def _check_version(connection: "sqlite3.Connection", path: Path) -> None:
+    found, supported = _version(connection), len(migrations())
+    if found > supported:
         raise CallboardError(
             "storeVersion",
             f"the store {path} was made by a newer Callboard (schema {found}, this one knows "
-            f"{len(steps)}); upgrade Callboard, or use another store with --store",
-            data={"found": found, "supported": len(steps)},
+            f"{supported}); upgrade Callboard, or use another store with --store",
+            data={"found": found, "supported": supported},
         )
+
+
+def _migrate(connection: "sqlite3.Connection") -> None:
+    found, steps = _version(connection), migrations()
     if found == len(steps):
         return
     connection.execute("BEGIN IMMEDIATE")

@@ -1,6 +1,9 @@
 """Text that may be stored and sent: valid UTF-8, and not too large for an event."""
 
+from collections.abc import Callable
 from typing import Any, Final, cast
+
+import orjson
 
 LARGE: Final = 64 * 1024
 """Bytes of text from which a value is moved to a blob (DESIGN 3)."""
@@ -15,6 +18,25 @@ def well_formed(text: str) -> str:
     except UnicodeEncodeError:
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text.replace("\x00", "\ufffd") if "\x00" in text else text
+
+
+def all_well_formed(value: Any) -> Any:
+    """`value` with every text in it, keys included, `well_formed`."""
+    match value:
+        case str():
+            return well_formed(value)
+        case dict():
+            fields = cast("dict[str, Any]", value)
+            return {well_formed(key): all_well_formed(item) for key, item in fields.items()}
+        case list() | tuple():
+            return [all_well_formed(item) for item in cast("list[Any]", value)]
+        case _:
+            return value
+
+
+def redacted(redact: Callable[[str], str], text: str) -> str:
+    """A plain text through `redact`, which knows JSON."""
+    return orjson.loads(redact(orjson.dumps(well_formed(text)).decode()))
 
 
 def head_and_tail(text: str, kept: int = _KEPT) -> str:

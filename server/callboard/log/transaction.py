@@ -20,10 +20,11 @@ from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import EVENT_NAMES, SessionDeleted, UnknownData
 
 from . import sqlfile
+from .faults import store_error
 from .ids import IdSource
 from .record import Record
 from .sqlite import sqlite3
-from .text import LARGE, spill
+from .text import LARGE, all_well_formed, spill
 
 SQL = sqlfile.load("callboard.log")
 
@@ -56,9 +57,16 @@ class Writing:
     applying: dict[str, list[Apply]]
 
 
+def _json(value: Any) -> str:
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:  # half a character in some text (interrupts-and-peers 72)
+        return orjson.dumps(all_well_formed(value)).decode()
+
+
 @functools.lru_cache(maxsize=1024)
 def _actor_text(actor: Actor) -> str:
-    return orjson.dumps(unstructure(actor)).decode()
+    return _json(unstructure(actor))
 
 
 class Transaction:
@@ -68,6 +76,8 @@ class Transaction:
         self.connection = connection
         self.writing = writing
         self.appended: list[Record] = []
+        self.bytes = 0
+        """About how much was written, for whoever bounds the WAL."""
 
     # --- reading ---
 
@@ -87,6 +97,26 @@ class Transaction:
     def execute(self, sql: str, *params: Any) -> int:
         """Runs a statement and tells how many rows it changed."""
         return self.connection.execute(sql, params).rowcount
+
+    def contain(self, part: Callable[[], object]) -> Exception | None:
+        """Runs a part of the decision that may fail alone: then its writes are undone and its fault is
+        returned. A failure of the store itself is raised."""
+        before = len(self.appended)
+        self.connection.execute("SAVEPOINT part")
+        try:
+            part()
+        except Exception as fault:
+            store_failed = isinstance(fault, sqlite3.Error) and store_error(
+                fault, self.writing.path
+            )
+            if store_failed or not self.connection.in_transaction:
+                raise
+            self.connection.execute("ROLLBACK TO part")
+            self.connection.execute("RELEASE part")
+            del self.appended[before:]
+            return fault
+        self.connection.execute("RELEASE part")
+        return None
 
     def now(self) -> str:
         return self.writing.now()
@@ -148,6 +178,7 @@ class Transaction:
             ),
         )
         record.pos = cursor.lastrowid or 0
+        self.bytes += record.size
         self.project(record)
         self.appended.append(record)
 
@@ -157,25 +188,24 @@ class Transaction:
             apply(self, record)
 
     def _encode(self, session_id: str, value: Any) -> str:
-        text = orjson.dumps(value).decode()
+        # the secrets go first: a cut could leave half of one, and a blob's address tells its content
+        text = self.writing.redact(_json(value))
         if len(text) > LARGE:
-            slim, parts = spill(value)
+            slim, parts = spill(orjson.loads(text))
             if parts:
-                # the secrets must be gone before the value gets its address
                 slim["_blobs"] = {
-                    pointer: unstructure(
-                        self.put_blob(session_id, self.writing.redact(part).encode())
-                    )
+                    pointer: unstructure(self.put_blob(session_id, part.encode()))
                     for pointer, part in parts.items()
                 }
                 text = orjson.dumps(slim).decode()
-        return self.writing.redact(text)
+        return text
 
     def put_blob(
         self, session_id: str, data: bytes, mime_type: str = "text/plain; charset=utf-8"
     ) -> BlobRef:
         """Keeps `data` under its content's address; it lives as long as a session refers to it."""
         blob_id = BlobId(f"blob_{hashlib.sha256(data).hexdigest()}")
+        self.bytes += len(data)
         self.execute(SQL["put_blob"], blob_id, mime_type, len(data), data)
         self.execute(SQL["refer_to_blob"], blob_id, session_id)
         return BlobRef(blob_id=blob_id, bytes=len(data), mime_type=mime_type)
@@ -201,7 +231,7 @@ class Transaction:
                 event_id=self.new_id("evt"),
                 type="session_deleted",
                 at=self.now(),
-                actor=_actor_text(actor),
+                actor=self.writing.redact(_actor_text(actor)),
                 turn_id=None,
                 fence=0,
                 data=orjson.dumps(unstructure(SessionDeleted())).decode(),

@@ -25,6 +25,8 @@ T = TypeVar("T")
 _BATCH = 512
 _CHECKPOINT_EVERY = 1_000
 """Commits and events between two checkpoints, about 4 MiB of WAL."""
+_CHECKPOINT_BYTES = 4 * 1024 * 1024
+"""And bytes, where they are large."""
 _WAL_LIMIT_BYTES = 64 * 1024 * 1024
 
 
@@ -57,7 +59,7 @@ class Writer:
         self._loop = loop
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._closed = False
-        self._uncheckpointed = 0
+        self._uncheckpointed = 0.0
         self._wal = store.path.with_name(store.path.name + "-wal")
         self._thread = threading.Thread(target=self._run, name="callboard-writer", daemon=True)
         self._thread.start()
@@ -116,7 +118,6 @@ class Writer:
                 for job in batch:
                     records += self._decide(job, alone=len(batch) == 1)
                 connection.execute("COMMIT")
-                self._uncheckpointed += 1 + len(records)
                 self._checkpoint()
         except BaseException as fault:
             self._undo()
@@ -137,6 +138,7 @@ class Writer:
                 connection.execute("ROLLBACK")
                 connection.execute("BEGIN IMMEDIATE")
                 return []
+            self._count(transaction)
             return transaction.appended
         connection.execute("SAVEPOINT decision")
         try:
@@ -149,7 +151,14 @@ class Writer:
             connection.execute("RELEASE decision")
             return []
         connection.execute("RELEASE decision")
+        self._count(transaction)
         return transaction.appended
+
+    def _count(self, transaction: Transaction) -> None:
+        self._uncheckpointed += max(
+            1 + len(transaction.appended),
+            _CHECKPOINT_EVERY * transaction.bytes / _CHECKPOINT_BYTES,
+        )
 
     def _named(self, fault: BaseException) -> BaseException:
         return store_error(fault, self._store.path) or fault
