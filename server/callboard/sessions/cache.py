@@ -33,7 +33,8 @@ class SessionCache:
         self._log = log
         self._known: dict[str, _Known] = {}
         self._transcripts: OrderedDict[str, Transcript] = OrderedDict()
-        self._loading: dict[str, list[Record]] = {}
+        self._reading: list[tuple[str, list[Record]]] = []
+        """Sessions that are read just now, each with what is committed meanwhile."""
         log.listen(self._heard)
 
     def read(self, session_id: str) -> SessionState | None:
@@ -43,13 +44,14 @@ class SessionCache:
 
     def _heard(self, records: list[Record]) -> None:
         for record in records:
+            for session_id, meanwhile in self._reading:
+                if session_id == record.session_id:
+                    meanwhile.append(record)
             if record.type == "session_deleted":
                 self._known.pop(record.session_id, None)
                 self._transcripts.pop(record.session_id, None)
                 continue
             self._follow_state(record)
-            if record.session_id in self._loading:
-                self._loading[record.session_id].append(record)
             transcript = self._transcripts.get(record.session_id)
             if transcript is not None:
                 if record.seq == transcript.seq + 1:
@@ -78,17 +80,32 @@ class SessionCache:
         known = self._known.get(session_id)
         if known is not None:
             return known.state
-        records = await self._log.session(session_id)
+        records = await self._records(session_id)
         state: SessionState | None = None
         for record in records:
             if _tells(record, state):
                 state = apply(state, record.value)
         if state is None:
             raise CallboardError("sessionNotFound", f"there is no session {session_id}")
-        present = self._known.get(session_id)
-        if present is None or present.seq < records[-1].seq:
-            self._known[session_id] = _Known(state, records[-1].seq)
+        self._known[session_id] = _Known(state, records[-1].seq)
         return state
+
+    async def _records(self, session_id: str) -> list[Record]:
+        """All records of a session, those too that were committed while it was read."""
+        while True:
+            meanwhile: list[Record] = []
+            self._reading.append((session_id, meanwhile))
+            try:
+                records = await self._log.session(session_id)
+            finally:
+                self._reading = [each for each in self._reading if each[1] is not meanwhile]
+            seq = records[-1].seq if records else 0
+            later = [record for record in meanwhile if record.seq > seq]
+            if any(record.type == "session_deleted" for record in later):
+                return []
+            if [record.seq for record in later] == list(range(seq + 1, seq + 1 + len(later))):
+                return records + later
+            # another process wrote in between
 
     async def transcript(self, session_id: str) -> Transcript:
         """The session's transcript, large values whole. What other processes wrote since shows by a
@@ -98,22 +115,18 @@ class SessionCache:
             transcript = await self._load(session_id)
         self._transcripts.move_to_end(session_id)
         while transcript.large:
-            record = transcript.large.pop()
+            record = transcript.large[0]
             whole = structure_lenient(await self._log.whole(record), EVENT_TYPES[record.type])
             transcript.complete(record, whole)
+            # only now: whoever is cancelled above must leave it to be done
+            if transcript.large and transcript.large[0] is record:
+                del transcript.large[0]
         return transcript
 
     async def _load(self, session_id: str) -> Transcript:
-        meanwhile = self._loading.setdefault(session_id, [])
-        try:
-            transcript = Transcript()
-            for record in await self._log.session(session_id):
-                transcript.apply(record)
-            for record in meanwhile:
-                if record.seq == transcript.seq + 1:
-                    transcript.apply(record)
-        finally:
-            self._loading.pop(session_id, None)
+        transcript = Transcript()
+        for record in await self._records(session_id):
+            transcript.apply(record)
         self._transcripts[session_id] = transcript
         while len(self._transcripts) > _TRANSCRIPTS:
             self._transcripts.popitem(last=False)

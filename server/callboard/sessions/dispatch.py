@@ -14,19 +14,22 @@ from attrs import frozen
 
 from callboard_rpc.common import HostId, Limits, TurnId, Usage
 from callboard_rpc.errors import CallboardError
-from callboard_rpc.events import Ack, Message, Trigger, TurnStarted
+from callboard_rpc.events import Ack, CancelRequested, Message, Trigger, TurnStarted
 
 from ..log.log import Log
 from ..log.record import SELECT, Record
 from ..log.transaction import Transaction
-from ..turns.finish import Ending, close_turn
+from ..turns.ending import ending_of, may_pass, write_end
+from ..turns.finish import Hook
 from ..turns.live import Cause, LiveTurn
-from ..turns.loop import failure_of
 from ..turns.projection import SQL as TURN_SQL
-from ..turns.reservation import SYSTEM, AlreadyRunning, Grant, NoWork, Reservations, assert_fence
+from ..turns.reservation import SYSTEM, AlreadyRunning, Grant, NoWork, Reservations
 from .projection import SQL
 
 _log = logging.getLogger(__name__)
+
+_FIRST_DELAY_S = 0.1
+_LONGEST_DELAY_S = 2.0
 
 
 @frozen(kw_only=True)
@@ -61,7 +64,7 @@ class Dispatcher:
     """Starts and supervises the turns of one host.
 
     `spawn` gives a task to the host, so that no turn lives in a request; `model_of` names the model
-    that a session would use now.
+    that a session would use now; `hooks` write into the end of a turn that could not be built.
     """
 
     def __init__(
@@ -72,12 +75,15 @@ class Dispatcher:
         runner: Runner,
         model_of: Callable[[str], Awaitable[str]],
         spawn: Callable[[Callable[[], Awaitable[None]], str], None],
+        hooks: Sequence[Hook] = (),
     ) -> None:
         self._log = log
         self._reservations = reservations
         self._runner = runner
         self._model_of = model_of
         self._spawn = spawn
+        self._hooks = hooks
+        self._retrying: set[str] = set()
         self._live: dict[str, LiveTurn] = {}
         self._stopping: Cause | None = None
         log.listen(self._heard)
@@ -87,22 +93,85 @@ class Dispatcher:
         return self._live.get(session_id)
 
     @property
+    def host_id(self) -> str:
+        return self._reservations.host_id
+
+    @property
     def running(self) -> int:
         return len(self._live)
 
     def _heard(self, records: list[Record]) -> None:
         for record in records:
-            if record.type == "message" and '"delivery":"steer"' in record.data:
-                live = self._live.get(record.session_id)
-                if live is not None:
-                    live.steer()
+            match record.type:
+                case "turn_started":
+                    self._begins(record)
+                case "message" if '"delivery":"steer"' in record.data:
+                    live = self._live.get(record.session_id)
+                    if live is not None:
+                        live.steer(record.seq)
+                case "cancel_requested":
+                    self._cancels(record)
+                case "turn_finished" | "session_deleted":
+                    live = self._live.get(record.session_id)
+                    if live is not None and not live.supervised:
+                        self._ended(live)  # it was given back before it began
+                case _:
+                    pass
+
+    def _begins(self, record: Record) -> None:
+        """Knows a turn from its commit on, so that whoever sees it in the log can stop it."""
+        started: TurnStarted = record.value
+        if started.host_id == self._reservations.host_id:
+            grant = Grant(session_id=record.session_id, turn_id=started.turn_id, fence=record.fence)
+            self._live[record.session_id] = LiveTurn(grant)
+
+    def _cancels(self, record: Record) -> None:
+        live = self._live.get(record.session_id)
+        wish: CancelRequested = record.value
+        if live is not None and wish.turn_id == live.turn_id:
+            reason = wish.reason or "the turn was cancelled"
+            live.stop(Cause(outcome="cancelled", by=record.by, reason=reason))
+
+    def _ended(self, live: LiveTurn) -> None:
+        live.ended.set()
+        if self._live.get(live.session_id) is live:
+            del self._live[live.session_id]
 
     async def wake(self, session_id: str) -> str | None:
         """Looks at the session's triggers and starts a turn if they wait and nobody runs it.
 
         Returns the id of the turn that was started here, else None. Losing the session to somebody
-        else is not an error: whoever has it looks again when its turn ends.
+        else is not an error: whoever has it looks again when its turn ends. Nor is a store that
+        cannot be written just now: the triggers are durable, and are looked at again until it can.
         """
+        try:
+            return await self._wake(session_id)
+        except CallboardError as error:
+            if not may_pass(error):
+                raise
+            _log.warning("session %s waits for the store: %s", session_id, error)
+            if session_id not in self._retrying:
+                self._retrying.add(session_id)
+                self._spawn(lambda: self._wake_later(session_id), f"wake {session_id}")
+            return None
+
+    async def _wake_later(self, session_id: str) -> None:
+        delay = _FIRST_DELAY_S
+        try:
+            while True:
+                await asyncio.sleep(delay)
+                try:
+                    await self._wake(session_id)
+                    return
+                except CallboardError as error:
+                    if not may_pass(error):
+                        _log.warning("session %s could not go on: %s", session_id, error)
+                        return
+                delay = min(2 * delay, _LONGEST_DELAY_S)
+        finally:
+            self._retrying.discard(session_id)
+
+    async def _wake(self, session_id: str) -> str | None:
         if self._stopping is not None:
             return None
         model = await self._model_of(session_id)
@@ -143,8 +212,8 @@ class Dispatcher:
         if isinstance(outcome, AlreadyRunning | NoWork):
             return None
         async with outcome.reservation as reservation:
-            live = LiveTurn(reservation.grant)
-            self._live[session_id] = live
+            live = self._live[session_id]
+            live.supervised = True
             grant = reservation.transfer()
             begun = outcome.begun
             self._spawn(lambda: self._supervise(live, begun), f"turn {grant.turn_id}")
@@ -160,9 +229,7 @@ class Dispatcher:
             except Exception as fault:
                 await self._fail(live, fault)
         finally:
-            live.ended.set()
-            if self._live.get(live.session_id) is live:
-                del self._live[live.session_id]
+            self._ended(live)
         try:
             await self.wake(live.session_id)
         except CallboardError as error:
@@ -171,18 +238,13 @@ class Dispatcher:
 
     async def _fail(self, live: LiveTurn, fault: Exception) -> None:
         """Ends a turn that could not be built (its model is gone, its folder is)."""
-        grant = live.grant
-        outcome = live.cause.outcome if live.cause else "failed"
-        error = None if live.cause else failure_of(fault, grant.turn_id)
-
-        def commit(tx: Transaction) -> None:
-            assert_fence(tx, grant)
-            close_turn(tx, grant, Ending(outcome=outcome, usage=Usage(), error=error), actor=SYSTEM)
-
-        try:
-            await self._log.transact(commit)
-        except Exception:
-            _log.exception("the end of turn %s could not be written", grant.turn_id)
+        await write_end(
+            self._log,
+            live.grant,
+            ending_of(live, fault, usage=Usage()),
+            actor=SYSTEM,
+            hooks=self._hooks,
+        )
 
     async def stop_all(self, cause: Cause, *, within_s: float) -> None:
         """Starts no more turns, stops those that run, and waits for their ends."""

@@ -7,7 +7,7 @@ start at the same time each see, inside their transaction, what the other has do
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from callboard_rpc.common import MessageContent, MessageId, TextContent, Thinking, Usage
 from callboard_rpc.events import Author, Message
@@ -15,7 +15,7 @@ from callboard_rpc.events import Author, Message
 from ..log.log import Log
 from ..log.transaction import SQL as LOG_SQL
 from ..log.transaction import Transaction
-from ..turns.finish import Ending, close_turn
+from ..turns.finish import Ending, Hook, close_turn
 from ..turns.projection import SQL as TURN_SQL
 from ..turns.reservation import SYSTEM, Grant
 
@@ -25,9 +25,17 @@ _GONE = "the server that ran this turn is gone"
 
 
 async def recover(
-    log: Log, host_id: str, *, alive: Callable[[int, str], bool], born: str
+    log: Log,
+    host_id: str,
+    *,
+    alive: Callable[[int, str], bool],
+    born: str,
+    hooks: Sequence[Hook] = (),
 ) -> list[str]:
-    """Registers this host and ends the runs of dead ones; the sessions whose runs were ended."""
+    """Registers this host and ends the runs of dead ones; the sessions whose runs were ended.
+
+    `hooks` write what a turn's end brings with it, as they do for a turn that ends here.
+    """
     now = log.now()
     await log.transact(
         lambda tx: tx.execute(
@@ -51,7 +59,7 @@ async def recover(
     ]
     for session_id, fence, turn_id in lost:
         grant = Grant(session_id=session_id, turn_id=turn_id or "", fence=fence)
-        await log.transact(lambda tx, grant=grant: interrupt(tx, grant))
+        await log.transact(lambda tx, grant=grant: interrupt(tx, grant, hooks))
     if dead:
         await log.transact(
             lambda tx: [tx.execute("DELETE FROM hosts WHERE host_id = ?", each) for each in dead]
@@ -61,7 +69,7 @@ async def recover(
     return [session_id for session_id, _, _ in lost]
 
 
-def interrupt(tx: Transaction, grant: Grant) -> None:
+def interrupt(tx: Transaction, grant: Grant, hooks: Sequence[Hook] = ()) -> None:
     """Ends a dead host's run; nothing when somebody did already."""
     if tx.one(TURN_SQL["holds"], grant.session_id, grant.fence) is None:
         return
@@ -77,6 +85,7 @@ def interrupt(tx: Transaction, grant: Grant) -> None:
         grant,
         Ending(outcome="interrupted", usage=Usage(), reason=_GONE),
         actor=SYSTEM,
+        hooks=hooks,
     )
 
 

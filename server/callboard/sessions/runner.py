@@ -26,8 +26,9 @@ from ..turns.boundary import Source
 from ..turns.calls import Caller
 from ..turns.deltas import Deltas, Numbering
 from ..turns.finish import Hook
+from ..turns.limits import TurnLimits
 from ..turns.live import LiveTurn
-from ..turns.loop import Turn, TurnLimits, run
+from ..turns.loop import Turn, run
 from .cache import SessionCache
 from .context import ContextSettings, SessionContext
 from .dispatch import Begun
@@ -143,6 +144,7 @@ class TurnRunner:
             new_id=services.log.ids.new,
             expires_at=lambda: _expiry(settings),
             time_limit_s=60.0,
+            asking=live.asking,
         )
         tools = services.registry.specs(scope) if model.card.supports_tools else ()
         context = SessionContext(
@@ -208,7 +210,8 @@ def turn_limits(settings: Settings, *asked: Limits | None) -> TurnLimits:
         iterations=max(1, min((settings.limits.max_iterations, *turns))),
         tokens=min((each.tokens for each in given if each.tokens is not None), default=None),
         cost=min((each.cost for each in given if each.cost is not None), default=None),
-        total_s=max(0.001, min((settings.limits.turn_total_s, *times))),
+        total_s=settings.limits.turn_total_s,
+        deadline_s=min(times, default=None),
         idle_s=settings.limits.turn_idle_s,
         cancel_grace_s=settings.limits.cancel_grace_s,
     )

@@ -3,7 +3,8 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Literal
 
 import orjson
@@ -80,7 +81,7 @@ class Caller:
     """Judges and runs the calls of one turn.
 
     `look_up` finds a tool that this session may use; `context` makes what a call is given;
-    `judge` is policy. `actor` is the agent, for the log.
+    `judge` is policy. `actor` is the agent, for the log. `asking` is held while a person is asked.
     """
 
     def __init__(
@@ -98,6 +99,7 @@ class Caller:
         new_id: Callable[[str], str],
         expires_at: Callable[[], str | None],
         time_limit_s: float,
+        asking: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self._grant = grant
         self._root_id = root_id
@@ -111,6 +113,7 @@ class Caller:
         self._new_id = new_id
         self._expires_at = expires_at
         self._time_limit_s = time_limit_s
+        self._asking = asking
 
     # --- before anything runs ---
 
@@ -220,11 +223,18 @@ class Caller:
             expires_at=self._expires_at(),
         )
 
-    def expect(self, calls: list[Call]) -> None:
-        """Before the requests are committed, so that no answer can come too early."""
-        for call in calls:
-            if call.approval_id is not None:
-                self._approvals.expect(call.approval_id)
+    @contextmanager
+    def expecting(self, calls: list[Call]) -> Generator[None]:
+        """From before the requests are committed, so that no answer can come too early, until nobody
+        waits for one any more."""
+        asked = [call.approval_id for call in calls if call.approval_id is not None]
+        for approval_id in asked:
+            self._approvals.expect(approval_id)
+        try:
+            yield
+        finally:
+            for approval_id in asked:
+                self._approvals.forget(approval_id)
 
     # --- running ---
 
@@ -238,7 +248,8 @@ class Caller:
             return await self._result(call, "denied", f"Denied: {reason}")
         if call.approval_id is None:
             return None
-        resolution = await self._approvals.wait(call.approval_id)
+        with self._asking():
+            resolution = await self._approvals.wait(call.approval_id)
         match resolution.outcome:
             case "allowed":
                 return None
@@ -249,29 +260,42 @@ class Caller:
 
     async def execute(self, call: Call) -> ToolOutput:
         """Runs a call that may run, and commits its result."""
-        assert call.tool is not None
         started = time.monotonic()
-        limit = None if call.tool.effect == "execute" else self._time_limit_s
-        try:
-            async with asyncio.timeout(limit):
-                outcome = await call.tool.run(self._context(call.call_id), call.arguments)
-        except ToolFailure as failure:
-            outcome = ToolOutcome(text=str(failure), status="error")
-        except TimeoutError:
-            outcome = ToolOutcome(
-                text=f"{call.name} took longer than {self._time_limit_s:g} s and was stopped.",
-                status="timed_out",
-            )
-        except (CallboardError, StaleFence):
-            raise
-        except Exception:
-            _log.exception("the tool %s failed", call.name)
-            outcome = ToolOutcome(
-                text=f"The tool {call.name} failed inside of Callboard; see the server's log.",
-                status="error",
-            )
+        outcome = await self._run(call)
         elapsed_ms = round((time.monotonic() - started) * 1000)
         return await self._result(call, outcome.status, outcome.text, outcome, elapsed_ms)
+
+    async def _run(self, call: Call) -> ToolOutcome:
+        """Runs the tool. What it raises becomes its outcome; only what stops the turn goes on."""
+        assert call.tool is not None
+        limit = None if call.tool.effect == "execute" else self._time_limit_s
+        broken = ToolOutcome(
+            text=f"The tool {call.name} failed inside of Callboard; see the server's log.",
+            status="error",
+        )
+        scope = asyncio.timeout(limit)
+        try:
+            async with scope:
+                return await call.tool.run(self._context(call.call_id), call.arguments)
+        except ToolFailure as failure:
+            return ToolOutcome(text=str(failure), status="error")
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # nobody has cancelled it: something inside of the tool was, and the turn goes on
+            _log.exception("the tool %s was cancelled from inside", call.name)
+            return broken
+        except (CallboardError, StaleFence):
+            raise
+        except (Exception, SystemExit) as fault:
+            if isinstance(fault, TimeoutError) and scope.expired():
+                return ToolOutcome(
+                    text=f"{call.name} took longer than {self._time_limit_s:g} s and was stopped.",
+                    status="timed_out",
+                )
+            _log.exception("the tool %s failed", call.name)
+            return broken
 
     async def supersede(self, call: Call) -> ToolOutput:
         """The result of a call that was not started because a person said something else meanwhile."""

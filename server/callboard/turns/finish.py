@@ -4,6 +4,7 @@ Open calls get their results, pending approvals are cancelled, text that was cut
 terminal event is written and the session is given back; whoever reads the log sees all or nothing.
 """
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -29,6 +30,8 @@ from .boundary import Source, anything_waiting
 from .projection import SQL
 from .reservation import SYSTEM, Grant, assert_fence
 
+_log = logging.getLogger(__name__)
+
 
 @frozen(kw_only=True)
 class Ending:
@@ -46,7 +49,11 @@ class Ending:
 
 
 Hook: TypeAlias = Callable[[Transaction, Grant, Ending], None]
-"""Writes something of its own into the final transaction."""
+"""Writes something of its own into the final transaction, once, when the outcome is known.
+
+It runs in the writer's thread: it must be short and wait for nothing. One that raises is recorded and
+its writes are undone; the turn ends all the same (execution 19, 20).
+"""
 
 _STATUS: dict[TurnOutcome, ToolStatus] = {
     "completed": "cancelled",
@@ -101,7 +108,9 @@ def close_turn(
         fence=grant.fence,
     )
     for hook in hooks:
-        hook(tx, grant, ending)
+        fault = tx.contain(lambda hook=hook: hook(tx, grant, ending))
+        if fault is not None:
+            _log.error("a hook failed at the end of turn %s", grant.turn_id, exc_info=fault)
     if ending.error is not None:
         tx.append(
             grant.session_id,

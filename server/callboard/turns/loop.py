@@ -7,11 +7,10 @@ the same place: one terminal event and an idle session.
 
 import asyncio
 import logging
-import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import aclosing
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import attrs
 from attrs import define, field, frozen
@@ -22,16 +21,9 @@ from callboard_rpc.events import Author, Message, ModelRetried
 
 from ..log.faults import StaleFence
 from ..log.log import Log
-from ..log.text import well_formed
 from ..log.transaction import SQL as LOG_SQL
 from ..log.transaction import Transaction
-from ..models.base import (
-    Model,
-    ModelError,
-    ModelRequest,
-    Text,
-    UserMessage,
-)
+from ..models.base import Model, ModelError, ModelRequest, ToolOutput
 from ..models.retry import BOUNDED, RetryPolicy, stream_with_retry
 from ..tools.scheduling import Superseded, WriteCoordinator, run_batch
 from . import usage as sums
@@ -39,13 +31,17 @@ from .answer import Answer, Draft, gather
 from .boundary import Source, drain_all
 from .calls import Call, Caller
 from .deltas import Numbering
-from .finish import Ending, Hook, close_turn, complete, message_of
+from .ending import ending_of, write_end
+from .finish import Ending, Hook, complete, message_of
+from .limits import TurnLimits, watch
 from .live import Cause, LiveTurn
+from .projection import SQL
 from .reservation import SYSTEM, assert_fence
 
 _log = logging.getLogger(__name__)
 
 _LOOP_AT = 3
+_LATE_GRACE_S = 0.2
 _MAX_CALLS = 128
 _NUDGE = (
     "You have used all the steps of this turn. Do not call tools any more: say what was done, what is "
@@ -55,18 +51,6 @@ _LOOP_NUDGE = (
     "You have asked for the same calls three times, so they were not run again. Do not call tools any "
     "more: say what you know and what stands in the way."
 )
-
-
-@frozen(kw_only=True)
-class TurnLimits:
-    """What a turn may spend. `None` is no limit; times in seconds."""
-
-    iterations: int = 50
-    tokens: int | None = None
-    cost: float | None = None
-    total_s: float = 3_600.0
-    idle_s: float = 900.0
-    cancel_grace_s: float = 5.0
 
 
 class ContextSource(Protocol):
@@ -107,6 +91,10 @@ class Turn:
     retry: RetryPolicy = BOUNDED
 
 
+Signature: TypeAlias = frozenset[tuple[str, int]]
+"""The calls of one answer, without their order."""
+
+
 @define(kw_only=True)
 class _Progress:
     """How far a turn has come; what its end needs to know."""
@@ -115,7 +103,21 @@ class _Progress:
     iterations: int = 0
     answer: Answer | None = None
     last_output: str | None = None
-    seen: Counter[frozenset[tuple[str, int]]] = field(factory=Counter[frozenset[tuple[str, int]]])
+    _seen: Counter[Signature] = field(factory=Counter[Signature])
+
+    def goes_round(self, calls: Sequence[Call]) -> bool:
+        """Whether the model asks for the same calls, in whatever order, for the third time."""
+        signature = frozenset(Counter(call.signature for call in calls).items())
+        self._seen[signature] += 1
+        return self._seen[signature] >= _LOOP_AT
+
+    def ran(self, call: Call, output: ToolOutput) -> None:
+        """Notes a result. A file that was changed makes the same calls new ones: a test that is run
+        again after an edit goes nowhere in circles."""
+        self.last_output = output.text or self.last_output
+        if call.effect == "write" and not output.is_error:
+            signature = frozenset({(call.signature, 1)})
+            self._seen = Counter({signature: self._seen[signature]})
 
 
 async def run(turn: Turn) -> None:
@@ -126,59 +128,51 @@ async def run(turn: Turn) -> None:
     live = turn.live
     progress = _Progress()
     work = asyncio.create_task(_steps(turn, progress), name=f"steps of {live.turn_id}")
-    watch = asyncio.create_task(_watch(live, turn.limits), name=f"watchdog of {live.turn_id}")
+    watchdog = asyncio.create_task(watch(live, turn.limits), name=f"watchdog of {live.turn_id}")
     stop = asyncio.create_task(live.stopping.wait(), name=f"stop of {live.turn_id}")
     try:
         await asyncio.wait({work, stop}, return_when=asyncio.FIRST_COMPLETED)
-        await _stop(work, turn)
+        await _stop(work, turn, turn.limits.cancel_grace_s)
         await _end(turn, progress, work)
     except asyncio.CancelledError:
         live.stop(Cause(outcome="interrupted", by=SYSTEM, reason="the server is stopping"))
         await asyncio.shield(_finish_late(turn, progress, work))
         raise
     finally:
-        for task in (watch, stop):
+        for task in (watchdog, stop):
             task.cancel()
-        await asyncio.gather(watch, stop, return_exceptions=True)
+        await asyncio.gather(watchdog, stop, return_exceptions=True)
         live.ended.set()
 
 
 async def _finish_late(turn: Turn, progress: _Progress, work: "asyncio.Task[None]") -> None:
-    await _stop(work, turn)
+    # whoever cancels the run itself has asked it to stop before, and waited
+    await _stop(work, turn, min(turn.limits.cancel_grace_s, _LATE_GRACE_S))
     await _end(turn, progress, work)
 
 
-async def _stop(work: "asyncio.Task[None]", turn: Turn) -> None:
+async def _stop(work: "asyncio.Task[None]", turn: Turn, grace_s: float) -> None:
     """Cancels what still runs and gives it the grace; what then still lives is left to its fence,
     which refuses everything that it may yet want to write."""
     if work.done():
         return
     work.cancel()
-    done, _ = await asyncio.wait({work}, timeout=turn.limits.cancel_grace_s)
+    done, _ = await asyncio.wait({work}, timeout=grace_s)
     if not done:
         _log.warning(
-            "turn %s did not stop within %s s and was left behind",
-            turn.live.turn_id,
-            turn.limits.cancel_grace_s,
+            "turn %s did not stop within %s s and was left behind", turn.live.turn_id, grace_s
         )
         work.add_done_callback(lambda task: task.cancelled() or task.exception())
 
 
-async def _watch(live: LiveTurn, limits: TurnLimits) -> None:
-    """Stops a turn that makes no progress, or takes too long altogether (execution 45)."""
-    while True:
-        now = time.monotonic()
-        idle = live.last_progress + limits.idle_s - now
-        total = live.started + limits.total_s - now
-        if total <= 0:
-            reason = f"the turn took longer than {limits.total_s:g} s"
-        elif idle <= 0:
-            reason = f"nothing happened for {limits.idle_s:g} s"
-        else:
-            await asyncio.sleep(min(idle, total))
-            continue
-        live.stop(Cause(outcome="timed_out", by=SYSTEM, reason=reason))
-        return
+class _Stopped(Exception):
+    """The turn was told to stop and something in it has swallowed the cancellation."""
+
+
+def _go_on(live: LiveTurn) -> None:
+    """Before anything new begins. Raises `_Stopped`."""
+    if live.stopping.is_set():
+        raise _Stopped
 
 
 # --- the steps ------------------------------------------------------------------------------------
@@ -188,6 +182,7 @@ async def _steps(turn: Turn, progress: _Progress) -> None:
     """Runs until the turn's end is committed, or raises what keeps it from going on."""
     nudge: str | None = None
     while True:
+        _go_on(turn.live)
         await _boundary(turn)
         if nudge is None:
             nudge = _spent(turn, progress)
@@ -198,6 +193,7 @@ async def _steps(turn: Turn, progress: _Progress) -> None:
                 raise
             # the last word failed, but there is a result to show for the turn
             answer = Answer(message_id=turn.log.ids.new("msg"), stop="other")
+        _go_on(turn.live)
         if answer.calls and nudge is None:
             looping = await _run_calls(turn, progress, answer)
             nudge = _LOOP_NUDGE if looping else None
@@ -227,14 +223,14 @@ def _spent(turn: Turn, progress: _Progress) -> str | None:
 
 async def _boundary(turn: Turn) -> None:
     """The safe point: takes in what waits, then makes room if the window is nearly full."""
-    turn.live.steered = False
     grant = turn.live.grant
 
-    def drain(tx: Transaction) -> None:
+    def drain(tx: Transaction) -> int:
         assert_fence(tx, grant)
         drain_all(tx, grant, turn.sources)
+        return tx.value(SQL["last_seq"], grant.session_id)
 
-    await turn.log.transact(drain)
+    turn.live.took_in(await turn.log.transact(drain))
     turn.live.touch()
     await turn.context.compact(force=False)
 
@@ -253,13 +249,13 @@ async def _ask(turn: Turn, progress: _Progress, nudge: str | None) -> Answer:
             async with turn.model_slots:
                 await _stream(turn, request, answer)
         except ModelError as error:
-            progress.usage = sums.add(progress.usage, answer.usage)
             too_long = error.failure.kind == "contextWindowExceeded" and not error.started
             if too_long and not compacted and await turn.context.compact(force=True):
                 compacted = True
                 continue
             raise
-        progress.usage = sums.add(progress.usage, answer.usage)
+        finally:
+            progress.usage = sums.add(progress.usage, answer.usage)
         turn.context.measured(answer.usage)
         return answer
 
@@ -301,59 +297,55 @@ async def _run_calls(turn: Turn, progress: _Progress, answer: Answer) -> bool:
     """Commits an answer with its calls, runs them, and tells whether the model goes round in circles."""
     caller, live = turn.caller, turn.live
     calls = [await caller.prepare(asked, n) for n, asked in enumerate(answer.calls[:_MAX_CALLS])]
-    caller.expect(calls)
+    with caller.expecting(calls):
+        await turn.log.transact(lambda tx: _write_calls(tx, turn, answer, calls))
+        progress.answer = None
+        if progress.goes_round(calls):
+            for call in calls:
+                await caller.refuse(
+                    call, "Not run: the same calls were made twice before, with the same end."
+                )
+            return True
 
-    def commit(tx: Transaction) -> None:
-        assert_fence(tx, live.grant)
-        if answer.worth_keeping:
-            said = message_of(
-                answer, turn.author, turn.model.card.model_id, final=False, partial=False
-            )
-            tx.append(
-                live.session_id,
-                said,
-                actor=turn.actor,
-                turn_id=live.turn_id,
-                fence=live.grant.fence,
-            )
-        tx.execute(LOG_SQL["delete_draft"], live.turn_id)
-        caller.write(tx, calls, answer.message_id)
+        async def execute(call: Call) -> ToolOutput:
+            _go_on(live)
+            live.touch()
+            output = await caller.execute(call)
+            live.touch()
+            return output
 
-    await turn.log.transact(commit)
-    progress.answer = None
-    signature = frozenset(Counter(call.signature for call in calls).items())
-    progress.seen[signature] += 1
-    if progress.seen[signature] >= _LOOP_AT:
-        for call in calls:
-            await caller.refuse(
-                call, "Not run: the same calls were made twice before, with the same end."
-            )
-        return True
-
-    async def execute(call: Call) -> Any:
-        live.touch()
-        output = await caller.execute(call)
-        live.touch()
-        return output
-
-    outcomes = await run_batch(
-        calls,
-        execute,
-        coordinator=turn.coordinator,
-        superseded=lambda: live.steered,
-        admit=caller.admit,
-    )
+        outcomes = await run_batch(
+            calls,
+            execute,
+            coordinator=turn.coordinator,
+            superseded=lambda: live.steered,
+            admit=caller.admit,
+        )
     for call, outcome in zip(calls, outcomes, strict=True):
         if isinstance(outcome, Superseded):
             await caller.supersede(call)
         else:
-            progress.last_output = outcome.text or progress.last_output
+            progress.ran(call, outcome)
     return False
+
+
+def _write_calls(tx: Transaction, turn: Turn, answer: Answer, calls: list[Call]) -> None:
+    grant = turn.live.grant
+    assert_fence(tx, grant)
+    if answer.worth_keeping:
+        said = message_of(answer, turn.author, turn.model.card.model_id, final=False, partial=False)
+        tx.append(
+            grant.session_id, said, actor=turn.actor, turn_id=grant.turn_id, fence=grant.fence
+        )
+    tx.execute(LOG_SQL["delete_draft"], grant.turn_id)
+    turn.caller.write(tx, calls, answer.message_id)
 
 
 async def _try_to_end(turn: Turn, progress: _Progress, answer: Answer) -> bool:
     text = answer.text or progress.last_output
-    ending = _ending(turn, progress, "completed", final_text=text, stop_reason=answer.stop)
+    ending = Ending(
+        outcome="completed", final_text=text, stop_reason=answer.stop, **_figures(turn, progress)
+    )
     said = (
         message_of(answer, turn.author, turn.model.card.model_id, final=True, partial=False)
         if answer.worth_keeping
@@ -377,16 +369,6 @@ async def _try_to_end(turn: Turn, progress: _Progress, answer: Answer) -> bool:
 # --- the end --------------------------------------------------------------------------------------
 
 
-def _ending(turn: Turn, progress: _Progress, outcome: Any, **more: Any) -> Ending:
-    return Ending(
-        outcome=outcome,
-        usage=progress.usage,
-        iterations=progress.iterations,
-        duration_ms=round((time.monotonic() - turn.live.started) * 1000),
-        **more,
-    )
-
-
 async def _end(turn: Turn, progress: _Progress, work: "asyncio.Task[None]") -> None:
     """Commits the end that fits how the work ended, unless it has committed its own."""
     live = turn.live
@@ -398,20 +380,22 @@ async def _end(turn: Turn, progress: _Progress, work: "asyncio.Task[None]") -> N
         if isinstance(fault, StaleFence):
             _log.warning("turn %s lost its session and stopped: %s", live.turn_id, fault)
             return
-    cause = live.cause
-    if cause is not None:
-        error = None
-        if cause.outcome == "timed_out":
-            error = Failure(kind="turnTimedOut", message=cause.reason, retryable=True)
-        ending = _ending(
-            turn, progress, cause.outcome, error=error, by=cause.by, reason=cause.reason
-        )
-    elif fault is None:
-        cancelled = "the turn's work was cancelled from inside"
-        ending = _ending(turn, progress, "interrupted", reason=cancelled)
-    else:
-        ending = _ending(turn, progress, "failed", error=failure_of(fault, live.turn_id))
-    await _commit_end(turn, ending, _partial(turn, progress))
+    await write_end(
+        turn.log,
+        live.grant,
+        ending_of(live, fault, **_figures(turn, progress)),
+        actor=turn.actor,
+        partial=_partial(turn, progress),
+        hooks=turn.hooks,
+    )
+
+
+def _figures(turn: Turn, progress: _Progress) -> dict[str, Any]:
+    return {
+        "usage": progress.usage,
+        "iterations": progress.iterations,
+        "duration_ms": round(turn.live.elapsed_s * 1000),
+    }
 
 
 def _partial(turn: Turn, progress: _Progress) -> Message | None:
@@ -424,65 +408,3 @@ def _partial(turn: Turn, progress: _Progress) -> Message | None:
     if not answer.worth_keeping:
         return None
     return message_of(answer, turn.author, turn.model.card.model_id, final=False, partial=True)
-
-
-async def _commit_end(turn: Turn, ending: Ending, partial: Message | None) -> None:
-    """Commits the end, however long the store refuses: a full disk must not lose a turn's end."""
-    grant = turn.live.grant
-
-    def commit(tx: Transaction) -> None:
-        assert_fence(tx, grant)
-        if partial is not None:
-            tx.append(
-                grant.session_id,
-                partial,
-                actor=turn.actor,
-                turn_id=grant.turn_id,
-                fence=grant.fence,
-            )
-        close_turn(tx, grant, ending, actor=turn.actor, hooks=turn.hooks)
-
-    delay = 0.1
-    while True:
-        try:
-            await turn.log.transact(commit)
-            return
-        except StaleFence:
-            return  # it was ended already: by its own last step, or by whoever took it over
-        except CallboardError as error:
-            if error.kind == "shuttingDown" or (
-                not error.spec.retryable and error.kind != "storeReadOnly"
-            ):
-                _log.error("the end of turn %s could not be written: %s", grant.turn_id, error)
-                return
-            _log.warning("the end of turn %s waits for the store: %s", grant.turn_id, error)
-        await asyncio.sleep(delay)
-        delay = min(2 * delay, 2.0)
-
-
-def failure_of(fault: BaseException, turn_id: str) -> Failure:
-    """What ended a turn, as data. Decided by type, never by text (execution 15)."""
-    match fault:
-        case ModelError():
-            return fault.failure
-        case CallboardError():
-            return Failure(
-                kind=fault.kind,
-                message=fault.message,
-                retryable=fault.spec.retryable,
-                retry_after_ms=fault.retry_after_ms,
-            )
-        case BaseExceptionGroup() if len(fault.exceptions) == 1:
-            return failure_of(fault.exceptions[0], turn_id)
-        case _:
-            _log.error("turn %s failed", turn_id, exc_info=fault)
-            what = well_formed(str(fault))[:1_000]
-            return Failure(
-                kind="internal",
-                message=f"{type(fault).__name__}: {what}" if what else type(fault).__name__,
-            )
-
-
-def nudge_message(text: str) -> UserMessage:
-    """A word from Callboard itself to the model, in no log."""
-    return UserMessage(blocks=(Text(text=text),))

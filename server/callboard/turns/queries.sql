@@ -89,6 +89,15 @@ SELECT coalesce(
   (SELECT min(seq) - 1 FROM triggers WHERE session_id = ?1 AND state = 'pending'),
   (SELECT max(seq) FROM triggers WHERE session_id = ?1), 0);
 
+-- name: message_of_turn
+SELECT 1 FROM events
+WHERE session_id = ?1 AND turn_id = ?2 AND type = 'message'
+  AND seq > (SELECT coalesce(max(seq), 0) FROM triggers WHERE session_id = ?1 AND turn_id = ?2)
+  AND json_extract(data, '$.messageId') = ?3;
+
+-- name: last_seq
+SELECT seq FROM heads WHERE session_id = ?;
+
 -- name: forget_turns
 DELETE FROM turns WHERE session_id = ?;
 

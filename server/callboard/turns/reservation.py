@@ -105,29 +105,38 @@ class Reservations:
                 raise _Nothing
             return grant, begun
 
-        attempt = asyncio.ensure_future(self._log.transact(commit))
         try:
-            outcome = await asyncio.shield(attempt)
+            outcome = await self._taking(
+                commit, lambda taken: taken[0] if isinstance(taken, tuple) else None
+            )
         except _Nothing:
             return NoWork()
-        except asyncio.CancelledError:
-            # the transaction cannot be called back: whatever it took must be given back (execution 4)
-            self._in_background(self._give_back_late(attempt))
-            raise
         if isinstance(outcome, AlreadyRunning | NoWork):
             return outcome
         grant, begun = outcome
         return Reserved(reservation=ExecutionReservation(self, grant), begun=begun)
 
+    async def _taking(
+        self, commit: Callable[[Transaction], T], grant_of: Callable[[T], Grant | None]
+    ) -> T:
+        """Runs a transaction that may take a session. When the caller is cancelled meanwhile it cannot
+        be called back: what it took is given back as soon as that is known (execution 4)."""
+        attempt = self._log.submit(commit)
+        try:
+            return await asyncio.shield(attempt)
+        except asyncio.CancelledError:
+            self._in_background(self._give_back_late(attempt, grant_of))
+            raise
+
     async def _give_back_late(
-        self, attempt: "asyncio.Future[tuple[Grant, T] | AlreadyRunning | NoWork]"
+        self, attempt: "asyncio.Future[T]", grant_of: Callable[[T], Grant | None]
     ) -> None:
         try:
-            outcome = await attempt
+            grant = grant_of(await attempt)
         except Exception:
-            return
-        if isinstance(outcome, tuple):
-            await self.abandon(outcome[0])
+            return  # nothing was taken
+        if grant is not None:
+            await self.abandon(grant)
 
     async def prepare(self, session_id: str) -> "PreparationReservation":
         """Takes the session for a change of its history. Raises turnInProgress while it has an owner."""
@@ -143,7 +152,7 @@ class Reservations:
                 )
             return Grant(session_id=session_id, turn_id="", fence=fence)
 
-        return PreparationReservation(self, await self._log.transact(commit))
+        return PreparationReservation(self, await self._taking(commit, lambda grant: grant))
 
     async def abandon(self, grant: Grant) -> None:
         """Ends a run that never began, as cancelled, and frees the session. A no-op when the

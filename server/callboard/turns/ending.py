@@ -1,0 +1,133 @@
+"""How a turn's end comes into the log, whatever became of its work.
+
+The end that fits is worked out here, and it is written however long the store refuses: a full disk
+must not lose a turn's end, nor leave its session busy.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from callboard_rpc.common import Actor, Failure
+from callboard_rpc.errors import CallboardError
+from callboard_rpc.events import Message
+
+from ..log.faults import StaleFence
+from ..log.log import Log
+from ..log.text import well_formed
+from ..log.transaction import Transaction
+from ..models.base import ModelError
+from .finish import Ending, Hook, close_turn
+from .live import Cause, LiveTurn
+from .projection import SQL
+from .reservation import Grant, assert_fence
+
+_log = logging.getLogger(__name__)
+
+_FIRST_DELAY_S = 0.1
+_LONGEST_DELAY_S = 2.0
+
+
+def may_pass(error: CallboardError) -> bool:
+    """Whether a failure of the store can be over later: space is freed, permissions are mended."""
+    return error.kind == "storeReadOnly" or (
+        error.spec.retryable and error.kind.startswith("store")
+    )
+
+
+async def write_end(
+    log: Log,
+    grant: Grant,
+    ending: Ending,
+    *,
+    actor: Actor,
+    partial: Message | None = None,
+    hooks: Sequence[Hook] = (),
+) -> None:
+    """Commits a turn's end, with the text that was cut off; waits for a store that cannot write now.
+
+    Does nothing when the turn was ended already: by its own last step, or by whoever took it over.
+    """
+
+    def commit(tx: Transaction) -> None:
+        assert_fence(tx, grant)
+        if partial is not None and not _was_said(tx, grant, partial):
+            tx.append(
+                grant.session_id,
+                partial,
+                actor=actor,
+                turn_id=grant.turn_id,
+                fence=grant.fence,
+            )
+        close_turn(tx, grant, ending, actor=actor, hooks=hooks)
+
+    delay = _FIRST_DELAY_S
+    while True:
+        try:
+            await log.transact(commit)
+            return
+        except StaleFence:
+            return
+        except CallboardError as error:
+            if not may_pass(error):
+                _log.error("the end of turn %s could not be written: %s", grant.turn_id, error)
+                return
+            _log.warning("the end of turn %s waits for the store: %s", grant.turn_id, error)
+        await asyncio.sleep(delay)
+        delay = min(2 * delay, _LONGEST_DELAY_S)
+
+
+def _was_said(tx: Transaction, grant: Grant, message: Message) -> bool:
+    """Whether the message is in the log already: its commit cannot be called back, so a turn that is
+    stopped at that very moment may have said it and not know."""
+    return (
+        tx.one(SQL["message_of_turn"], grant.session_id, grant.turn_id, message.message_id)
+        is not None
+    )
+
+
+def ending_of(live: LiveTurn, fault: BaseException | None, **figures: Any) -> Ending:
+    """The end of a turn that did not come to one of its own: stopped from outside, or by a fault."""
+    cause = live.cause
+    if cause is not None:
+        return Ending(
+            outcome=cause.outcome,
+            error=_failure_for(cause),
+            by=cause.by,
+            reason=cause.reason,
+            **figures,
+        )
+    if fault is None:
+        inside = "the turn's work was cancelled from inside"
+        return Ending(outcome="interrupted", reason=inside, **figures)
+    return Ending(outcome="failed", error=failure_of(fault, live.turn_id), **figures)
+
+
+def _failure_for(cause: Cause) -> Failure | None:
+    if cause.outcome != "timed_out":
+        return None
+    return Failure(kind="turnTimedOut", message=cause.reason, retryable=True)
+
+
+def failure_of(fault: BaseException, turn_id: str) -> Failure:
+    """What ended a turn, as data. Decided by type, never by text (execution 15)."""
+    match fault:
+        case ModelError():
+            return fault.failure
+        case CallboardError():
+            return Failure(
+                kind=fault.kind,
+                message=fault.message,
+                retryable=fault.spec.retryable,
+                retry_after_ms=fault.retry_after_ms,
+            )
+        case BaseExceptionGroup() if len(fault.exceptions) == 1:
+            return failure_of(fault.exceptions[0], turn_id)
+        case _:
+            _log.error("turn %s failed", turn_id, exc_info=fault)
+            what = well_formed(str(fault))[:1_000]
+            return Failure(
+                kind="internal",
+                message=f"{type(fault).__name__}: {what}" if what else type(fault).__name__,
+            )
