@@ -4,6 +4,7 @@ What the agent saw must be what the log says it saw, so the text is taken when t
 the client's buffer where it offers that, else from disk, inside of the session's folders only.
 """
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -16,10 +17,12 @@ from ..log.text import head_and_tail
 from ..tools.base import PathDenied
 from ..tools.workspace import FolderWorkspace
 from .call import Call
+from .pages import invalid
 
 _MAX_CHARS = 64 * 1024
 _MAX_FILE_BYTES = 8 * 1024 * 1024
 _READ_S = 2.0
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
 async def attached(
@@ -33,6 +36,7 @@ async def attached(
     found: list[EmbeddedResource] = []
     for index, item in enumerate(items):
         path = _path(item.uri, index)
+        _check(item.range, index)
         try:
             resolved = workspace.resolve(path)
         except PathDenied as denied:
@@ -41,7 +45,7 @@ async def attached(
         if text is None:
             text = _read(resolved, path)
         if item.range is not None:
-            text = _slice(text, item.range)
+            text = cut(text, item.range)
         found.append(EmbeddedResource(uri=item.uri, text=head_and_tail(text, _MAX_CHARS // 2)))
     return found
 
@@ -57,6 +61,13 @@ def _path(uri: str, index: int) -> str:
         f"context[{index}] is {uri[:200]!r}; only files can be given as context",
         data={"errors": [{"path": f"$.context[{index}].uri", "message": "must be a file"}]},
     )
+
+
+def _check(range: Range | None, index: int) -> None:
+    if range is not None:
+        for name, place in (("start", range.start), ("end", range.end)):
+            if place.line < 0 or place.character < 0:
+                raise invalid(f"$.context[{index}].range.{name}", "must not be negative")
 
 
 async def _buffer(call: Call, uri: str) -> str | None:
@@ -90,6 +101,26 @@ def _read(resolved: Path, path: str) -> str:
         ) from fault
 
 
-def _slice(text: str, range: Range) -> str:
-    lines = text.splitlines(keepends=True)
-    return "".join(lines[max(0, range.start.line) : range.end.line + 1])
+def cut(text: str, range: Range) -> str:
+    """The part of `text` that an LSP range names: zero-based lines, which end as LSP has them, and
+    UTF-16 characters; from its start up to but without its end, and never beyond the text."""
+    lines = _LINE.findall(text)
+    start, end = range.start, range.end
+    if start.line >= len(lines) or (end.line, end.character) <= (start.line, start.character):
+        return ""
+    picked = lines[start.line : end.line + 1]
+    if end.line < len(lines):
+        picked[-1] = _up_to(picked[-1], end.character)
+    picked[0] = picked[0][len(_up_to(picked[0], start.character)) :]
+    return "".join(picked)
+
+
+def _up_to(line: str, units: int) -> str:
+    """The first `units` UTF-16 code units of a line, whole characters only."""
+    if line.isascii():
+        return line[:units]
+    for index, character in enumerate(line):
+        units -= 2 if ord(character) > 0xFFFF else 1
+        if units < 0:
+            return line[:index]
+    return line

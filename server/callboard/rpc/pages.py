@@ -1,12 +1,14 @@
-"""Cursors and sizes of lists, the same for every method that returns a page."""
+"""Fields that many methods have: cursors and sizes of lists, folders; and what is wrong with one."""
 
 import re
+from pathlib import Path
 
 from callboard_rpc.errors import CallboardError
 
 LARGEST = (1 << 62) - 1
 """The largest number that a list's cursor may stand for; far beyond any position."""
 
+_MAX_PATH = 4096
 _NUMBER = re.compile(r"-?[0-9]{1,19}", re.ASCII)
 
 
@@ -34,6 +36,11 @@ def number(cursor: str | None, default: int) -> int:
 def text(cursor: int | None) -> str | None:
     """The cursor that stands for a number."""
     return None if cursor is None else str(cursor)
+
+
+def is_folder_name(path: str) -> bool:
+    """Whether a text can be the absolute path of a folder."""
+    return Path(path).is_absolute() and "\x00" not in path and len(path) <= _MAX_PATH
 
 
 def invalid(path: str, message: str) -> CallboardError:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import boot
 from .framing import Framing
+from .handshake import options_of
 from .wire import Wire
 
 if TYPE_CHECKING:
@@ -19,17 +20,25 @@ if TYPE_CHECKING:
 USAGE = "usage: callboard serve [--framing auto|lsp|ndjson] [--store PATH]"
 
 
-class _Opening:
+def client_config(params: dict[str, Any]) -> dict[str, Any] | None:
+    """The configuration that came with ``initialize``."""
+    options = options_of(params)
+    config = options.get("config") if isinstance(options, dict) else None  # pyright: ignore
+    return config if isinstance(config, dict) else None  # pyright: ignore
+
+
+class Opening:
     """The store, opened when the first client asks who is here; what fails is told to each that asks."""
 
     def __init__(self) -> None:
         self.store: Store | None = None
         self.ids: IdSource | None = None
         self.host_id = ""
+        self.frame_limit: int | None = None
+        """Bytes, as configured; known once somebody has asked."""
 
     def handshake(self, params: dict[str, Any]) -> dict[str, Any]:
         """Raises the store's own errors: they are the answer to ``initialize``."""
-        del params
         from pathlib import Path
 
         from ..config import load, store_path, user_config_dir
@@ -39,12 +48,14 @@ class _Opening:
         from .greeting import greeting
 
         environ = dict(os.environ)
-        settings = load(environ, user_config_dir(environ)).settings
+        given = client_config(params)
+        settings = load(environ, user_config_dir(environ), client=given).settings
         if self.store is None:
             self.ids = IdSource()
             self.host_id = self.ids.new("host")
             self.store = open_store(Path(store_path(settings)), ids=self.ids, now=utc_now)
         limits = settings.limits
+        self.frame_limit = limits.frame_bytes
         return greeting(
             store_id=self.store.store_id,
             host_id=self.host_id,
@@ -93,7 +104,7 @@ def main(argv: list[str]) -> int:
         sys.stderr.write(f"callboard serve: {wrong}\n{USAGE}\n")
         return 2
     wire = Wire.take_stdio()
-    opening = _Opening()
+    opening = Opening()
     started = boot.start(wire, opening.handshake, framing=framing)
     from .service import run
 

@@ -25,7 +25,7 @@ from .subscriptions import Subscriptions
 from .wire import Wire
 
 if TYPE_CHECKING:
-    from .serve import _Opening  # pyright: ignore[reportPrivateUsage]
+    from .serve import Opening
 
 _log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ def handlers_of(host: Host, clients: Clients) -> dict[str, Handler]:
     return table
 
 
-def run(wire: Wire, boot: Boot, opening: "_Opening") -> int:
+def run(wire: Wire, boot: Boot, opening: "Opening") -> int:
     """Runs the event loop until the client is gone; returns the exit code."""
     logging.basicConfig(
         stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s", level=logging.WARNING
@@ -52,13 +52,17 @@ def run(wire: Wire, boot: Boot, opening: "_Opening") -> int:
     return asyncio.run(_main(wire, boot, opening))
 
 
-async def _main(wire: Wire, boot: Boot, opening: "_Opening") -> int:
-    client_config = _client_config(boot)
-    environment = Environment.of_process(client_config)
+async def _main(wire: Wire, boot: Boot, opening: "Opening") -> int:
+    from .serve import client_config
+
+    params = boot.params or {}
+    environment = Environment.of_process(client_config(params))
     try:
-        opening.handshake({})
+        opening.handshake(params)
     except CallboardError as error:
-        return await _refuse(wire, boot, opening, error)
+        return await _refuse(wire, boot, error)
+    if opening.frame_limit is not None:
+        boot.frames.limit = opening.frame_limit
     async with open_host(
         environment, store=opening.store, ids=opening.ids, host_id=opening.host_id
     ) as host:
@@ -68,7 +72,7 @@ async def _main(wire: Wire, boot: Boot, opening: "_Opening") -> int:
         return await _serve(wire, boot, opening, host)
 
 
-async def _serve(wire: Wire, boot: Boot, opening: "_Opening", host: Host) -> int:
+async def _serve(wire: Wire, boot: Boot, opening: "Opening", host: Host) -> int:
     clients = Clients(host)
     answers = StoredAnswers(host.log, days=host.settings.store.idempotency_days)
     host.spawn(answers.prune, "pruning of stored answers")
@@ -114,33 +118,24 @@ async def _leave(state: ClientState) -> None:
     await state.subscriptions.close()
 
 
-async def _refuse(wire: Wire, boot: Boot, opening: "_Opening", error: CallboardError) -> int:
+async def _refuse(wire: Wire, boot: Boot, error: CallboardError) -> int:
     """Without a store nothing can be done; the client is told so as the answer to ``initialize``."""
     sys.stderr.write(f"callboard serve: {error.message}\n")
 
     async def nothing(_: EndReason) -> None:
         return None
 
+    def refused(_: dict[str, Any]) -> dict[str, Any]:
+        raise error  # also for one who asks again: nothing here could serve it
+
     return await serve_connection(
         wire,
         boot,
         handlers={},
-        handshake=opening.handshake,
+        handshake=refused,
         on_end=nothing,
         redact=lambda text: text,
         new_id=lambda: "req_0",
         version=version(),
         last_resort=os._exit,
     )
-
-
-def _client_config(boot: Boot) -> dict[str, Any] | None:
-    """The configuration that came with ``initialize``."""
-    params = boot.params
-    if params is None:
-        return None
-    from .handshake import options_of
-
-    options = options_of(params)
-    config = options.get("config") if isinstance(options, dict) else None  # pyright: ignore
-    return config if isinstance(config, dict) else None  # pyright: ignore

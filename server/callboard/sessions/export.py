@@ -1,5 +1,6 @@
 """A session as text to keep: JSON lines that hold everything, or Markdown to read."""
 
+import re
 from typing import Any
 
 import orjson
@@ -11,31 +12,48 @@ from ..log.log import Log
 from ..log.record import Record
 from ..log.scope import Filter
 
-_FENCE = "`````"
+_PIECE_BYTES = 1024 * 1024
 
 
 class Exporting:
-    """Exports a session piece by piece, each at most about 1 MiB."""
+    """Exports a session piece by piece, each at most about 1 MiB, or a single event."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
 
     async def jsonl(self, session_id: str, *, after: int, limit: int) -> tuple[str, int | None]:
         """Events as lines of JSON, large values whole; and the position after which to go on."""
-        records = await self._log.page(Filter(session_id=session_id), after=after, limit=limit)
         lines: list[bytes] = []
-        for record in records:
+        size = 0
+        reached: int | None = None
+        for record in await self._page(session_id, after, limit):
             wire: dict[str, Any] = record.wire()
             if '"_blobs"' in record.data:
                 wire["data"] = await self._log.whole(record)
-            lines.append(orjson.dumps(wire, option=orjson.OPT_APPEND_NEWLINE))
-        return b"".join(lines).decode(), (records[-1].pos if records else None)
+            line = orjson.dumps(wire, option=orjson.OPT_APPEND_NEWLINE)
+            if lines and size + len(line) > _PIECE_BYTES:
+                break
+            lines.append(line)
+            size += len(line)
+            reached = record.pos
+        return b"".join(lines).decode(), reached
 
     async def markdown(self, session_id: str, *, after: int, limit: int) -> tuple[str, int | None]:
         """The conversation for people; and the position after which to go on."""
-        records = await self._log.page(Filter(session_id=session_id), after=after, limit=limit)
+        records = await self._page(session_id, after, limit)
         parts = [text for record in records if (text := _section(record))]
         return "".join(parts), (records[-1].pos if records else None)
+
+    async def _page(self, session_id: str, after: int, limit: int) -> list[Record]:
+        return await self._log.page(
+            Filter(session_id=session_id), after=after, limit=limit, max_bytes=_PIECE_BYTES
+        )
+
+
+def _fenced(text: str) -> str:
+    """`text` as a code block, whatever fences it holds itself."""
+    fence = "`" * max(5, 1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{fence}\n{text}\n{fence}\n\n"
 
 
 def _section(record: Record) -> str | None:
@@ -50,9 +68,7 @@ def _section(record: Record) -> str | None:
         case ToolCall(title=title, name=name):
             return f"**{name}**: {title}\n\n"
         case ToolResult(status=status, text=text):
-            return (
-                f"{_FENCE}\n{text}\n{_FENCE}\n\n" if status == "ok" else f"_{status}_: {text}\n\n"
-            )
+            return _fenced(text) if status == "ok" else f"_{status}_: {text}\n\n"
         case TurnFinished(outcome=outcome) if outcome != "completed":
             return f"_The turn ended: {outcome}._\n\n"
         case _:

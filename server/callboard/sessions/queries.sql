@@ -72,6 +72,10 @@ FROM sessions s JOIN heads h ON h.session_id = s.session_id
 LEFT JOIN owners o ON o.session_id = s.session_id
 WHERE s.session_id = ?;
 
+-- name: titles
+SELECT session_id, title FROM sessions
+WHERE session_id IN (SELECT value FROM json_each(?)) AND (? IS NULL OR cwd = ?);
+
 -- name: sessions
 SELECT * FROM (
 SELECT s.session_id, s.root_id, s.parent_id, s.depth, s.cwd, s.directories, s.profile, s.mode,

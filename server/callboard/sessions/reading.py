@@ -1,6 +1,6 @@
 """Read models: sessions and turns as clients see them."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import orjson
@@ -101,6 +101,13 @@ class Reading:
         rows = await self._log.query_named(SQL["sessions"], named)
         page = [session_of(row) for row in rows[:limit]]
         return page, (rows[limit - 1][16] if len(rows) > limit else None)
+
+    async def titles(
+        self, session_ids: Collection[str], *, cwd: str | None = None
+    ) -> dict[str, str | None]:
+        """The titles of those sessions that there are, and that are in `cwd` when it is given."""
+        ids = orjson.dumps(sorted(session_ids)).decode()
+        return dict(await self._log.query(SQL["titles"], ids, cwd, cwd))
 
     async def turn(self, turn_id: str) -> Turn:
         """Raises turnNotFound."""

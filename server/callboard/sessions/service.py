@@ -3,7 +3,8 @@
 import asyncio
 import base64
 import binascii
-from collections.abc import Coroutine, Sequence
+import time
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -191,17 +192,16 @@ class Sessions:
         return await self._durably(self._close(session_id, by, reason))
 
     async def _close(self, session_id: str, by: Actor, reason: str | None) -> Session:
-        below = await self._descendants(session_id)
-        await self._stop([session_id, *below], by, reason or "the session was closed")
+        why = reason or "the session was closed"
 
-        def commit(tx: Transaction) -> None:
-            for each in (*reversed(below), session_id):
-                closed, _ = _must_exist(tx, each)
-                if not closed:
-                    _drop_queue(tx, each, by, "the session was closed")
+        def commit(tx: Transaction, ids: Sequence[str]) -> None:
+            _must_exist(tx, session_id)
+            for each in ids:
+                flags = tx.one(SQL["flags"], each)
+                if flags is not None and not flags[0]:
                     tx.append(each, SessionClosed(reason=reason), actor=by)
 
-        await self._log.transact(commit)
+        await self._quietly(session_id, by, why, commit)
         return await self._reading.session(session_id)
 
     async def delete(self, session_id: str, *, by: Actor) -> bool:
@@ -209,22 +209,64 @@ class Sessions:
         return await self._durably(self._delete(session_id, by))
 
     async def _delete(self, session_id: str, by: Actor) -> bool:
-        below = await self._descendants(session_id)
-        await self._stop([session_id, *below], by, "the session was deleted")
+        deleted = False
 
-        def commit(tx: Transaction) -> bool:
-            for each in (*reversed(below), session_id):
-                tx.delete_session(each, actor=by)
-            return True
+        def commit(tx: Transaction, ids: Sequence[str]) -> None:
+            nonlocal deleted
+            for each in ids:
+                deleted = tx.delete_session(each, actor=by)
 
-        exists = await self._log.query("SELECT 1 FROM heads WHERE session_id = ?", session_id)
-        return bool(exists) and await self._log.transact(commit)
+        await self._quietly(session_id, by, "the session was deleted", commit)
+        return deleted
+
+    async def _quietly(
+        self,
+        session_id: str,
+        by: Actor,
+        reason: str,
+        commit: Callable[[Transaction, Sequence[str]], None],
+    ) -> None:
+        """Runs `commit` for a session and those below it (the lowest first) when none of their turns
+        runs here and nothing waits that could start one: turns are stopped, queues dropped.
+
+        A prompt that comes in between starts a turn that is stopped, too; after so many such turns, or
+        when one does not end in time, it is done all the same, and the turn's fence ends it."""
+        deadline = time.monotonic() + _STOP_WAIT_S
+        while True:
+            ids = [*reversed(await self._descendants(session_id)), session_id]
+
+            def decide(tx: Transaction, ids: list[str] = ids) -> bool:
+                late = time.monotonic() >= deadline
+                if not late and any(self._runs_here(tx, each) for each in ids):
+                    return False
+                for each in ids:
+                    if tx.one(SQL["flags"], each) is not None:
+                        _drop_queue(tx, each, by, reason)
+                commit(tx, ids)
+                return True
+
+            if await self._log.transact(decide):
+                return
+            await self._stop(ids, by, reason, deadline - time.monotonic())
+
+    def _runs_here(self, tx: Transaction, session_id: str) -> bool:
+        owner = tx.one(TURN_SQL["owner"], session_id)
+        return owner is not None and owner[1] is not None and owner[4] == self._dispatcher.host_id
 
     async def _descendants(self, session_id: str) -> list[str]:
         return [row[0] for row in await self._log.query(SQL["descendants"], session_id)]
 
-    async def _stop(self, session_ids: Sequence[str], by: Actor, reason: str) -> None:
-        """Cancels the turns of these sessions and waits for their ends."""
+    async def _stop(
+        self, session_ids: Sequence[str], by: Actor, reason: str, within_s: float
+    ) -> None:
+        """Drops what waits in these sessions, cancels their turns and waits for their ends."""
+
+        def drop(tx: Transaction) -> None:
+            for each in session_ids:
+                if tx.one(SQL["flags"], each) is not None:
+                    _drop_queue(tx, each, by, reason)
+
+        await self._log.transact(drop)
         ends: list[asyncio.Task[Any]] = []
         for each in session_ids:
             live = self._dispatcher.live(each)
@@ -232,7 +274,7 @@ class Sessions:
                 live.stop(Cause(outcome="cancelled", by=by, reason=reason))
                 ends.append(asyncio.ensure_future(live.ended.wait()))
         if ends:
-            _, late = await asyncio.wait(ends, timeout=_STOP_WAIT_S)
+            _, late = await asyncio.wait(ends, timeout=max(0.0, within_s))
             for task in late:
                 task.cancel()
 

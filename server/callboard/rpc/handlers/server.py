@@ -36,7 +36,7 @@ from ...log.sqlite import VERSION as SQLITE_VERSION
 from ...log.sqlite import has_wal_reset_bug
 from ..call import Call, Handler
 from ..greeting import NAME, features, version
-from ..pages import invalid, number, page_size
+from ..pages import LARGEST, invalid, is_folder_name, number, page_size
 
 _BLOB_BYTES = 512 * 1024
 
@@ -81,7 +81,7 @@ def handlers(host: Host) -> dict[str, Handler]:
         return SchemaResult(text=published.read(params.format))
 
     async def config_get(_: Call, params: ConfigGetParams) -> ConfigGetResult:
-        if params.cwd is not None and not Path(params.cwd).is_absolute():
+        if params.cwd is not None and not is_folder_name(params.cwd):
             raise invalid("$.cwd", "must be an absolute path")
         values = host.environment.load(params.cwd).values
         if params.keys is not None:
@@ -92,6 +92,8 @@ def handlers(host: Host) -> dict[str, Handler]:
         return _page(await host.catalog.list(), params.cursor, page_size(params.limit, items))
 
     async def profile_list(_: Call, params: ProfileListParams) -> Page[ProfileInfo]:
+        if params.cwd is not None and not is_folder_name(params.cwd):
+            raise invalid("$.cwd", "must be an absolute path")
         book = host.profiles_for(params.cwd or str(Path.cwd()))
         return _page(book.infos(), params.cursor, page_size(params.limit, items))
 
@@ -102,7 +104,9 @@ def handlers(host: Host) -> dict[str, Handler]:
         if wanted < 0:
             raise invalid("$.length", "must not be negative")
         data, size, mime_type = await host.log.read_blob(
-            params.blob_id, offset=params.offset, length=min(wanted, _BLOB_BYTES)
+            params.blob_id,
+            offset=min(params.offset, LARGEST),
+            length=min(wanted, _BLOB_BYTES),
         )
         return BlobReadResult(
             data_base64=base64.b64encode(data).decode(),

@@ -1,10 +1,10 @@
 """``session/*``."""
 
-from typing import Any
+from pathlib import Path
 
 import orjson
 
-from callboard_rpc.common import Empty, MessageId, Page, TurnId
+from callboard_rpc.common import Empty, MessageId, Page, SessionId, TurnId
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import Author
 from callboard_rpc.sessions import (
@@ -33,9 +33,10 @@ from callboard_rpc.sessions import (
 )
 
 from ...host import Host
+from ...log.search import Hit
 from ..attachments import attached
 from ..call import Call, Handler
-from ..pages import number, page_size, text
+from ..pages import LARGEST, invalid, is_folder_name, number, page_size, text
 from .client import Clients, actor_of
 
 
@@ -50,6 +51,8 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
             raise CallboardError(
                 "featureDisabled", "rooms (members) are not part of this server; leave them out"
             )
+        if not is_folder_name(params.cwd):
+            raise invalid("$.cwd", "must be an absolute path")
         settings = host.settings_for(params.cwd)
         profile = host.profiles_for(params.cwd).get(params.profile or settings.profile or "default")
         if params.model is not None:
@@ -74,12 +77,12 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
 
     async def list_(_: Call, params: SessionListParams) -> Page[Session]:
         page, after = await host.reading.sessions(
-            cwd=params.cwd,
+            cwd=_folder(params.cwd),
             status=params.status,
             archived=False if params.archived is None else params.archived,
             parent=params.parent,
             query=params.query,
-            before=number(params.cursor, 1 << 62),
+            before=number(params.cursor, LARGEST),
             limit=page_size(params.limit, limits.page_items),
         )
         return Page(data=tuple(page), next_cursor=text(after))
@@ -189,15 +192,20 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
         hits = await host.log.search(
             params.query,
             session_id=params.session_id,
-            before=number(params.cursor, 1 << 62),
+            before=number(params.cursor, LARGEST),
             limit=limit + 1,
         )
         page = hits[:limit]
-        found: list[SearchHit] = []
-        for hit in reversed(page):
-            found.append(await _search_hit(host, hit))
+        found = await host.reading.titles(
+            {hit.record.session_id for hit in page}, cwd=_folder(params.cwd)
+        )
         return Page(
-            data=tuple(found), next_cursor=str(page[-1].record.pos) if len(hits) > limit else None
+            data=tuple(
+                _search_hit(hit, found[hit.record.session_id])
+                for hit in page
+                if hit.record.session_id in found
+            ),
+            next_cursor=str(page[-1].record.pos) if len(hits) > limit else None,
         )
 
     async def export(_: Call, params: SessionExportParams) -> SessionExportResult:
@@ -227,6 +235,19 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
     }
 
 
+def _folder(cwd: str | None) -> str | None:
+    """A folder by the one name under which sessions know it, whatever links and slashes it is
+    written with (interrupts-and-peers 74)."""
+    if cwd is None:
+        return None
+    if not is_folder_name(cwd):
+        raise invalid("$.cwd", "must be an absolute path")
+    try:
+        return str(Path(cwd).resolve())
+    except (OSError, RuntimeError):
+        return cwd
+
+
 async def _draft(host: Host, session: Session) -> Draft | None:
     if session.active_turn_id is None:
         return None
@@ -243,14 +264,14 @@ async def _draft(host: Host, session: Session) -> Draft | None:
     )
 
 
-async def _search_hit(host: Host, hit: Any) -> SearchHit:
-    state = await host.cache.state(hit.record.session_id)
+def _search_hit(hit: Hit, title: str | None) -> SearchHit:
+    record = hit.record
     return SearchHit(
-        session_id=hit.record.session_id,
-        seq=hit.record.seq,
-        type=hit.record.type,
-        at=hit.record.at,
+        session_id=SessionId(record.session_id),
+        seq=record.seq,
+        type=record.type,
+        at=record.at,
         snippet=hit.snippet,
-        turn_id=hit.record.turn_id,
-        title=state.title,
+        turn_id=None if record.turn_id is None else TurnId(record.turn_id),
+        title=title,
     )
