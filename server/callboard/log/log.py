@@ -239,7 +239,7 @@ class Log:
         wanted = (1 << 31) if length is None else length
         rows = await self.query(SQL["read_blob"], offset, wanted, blob_id)
         if not rows:
-            raise CallboardError("blobNotFound", f"there is no blob {blob_id}")
+            raise CallboardError("blobNotFound", f"there is no blob {blob_id[:80]!r}")
         data, size, mime_type = rows[0]
         return bytes(data), size, mime_type
 

@@ -144,7 +144,7 @@ class Transaction:
         kind = data.type if isinstance(data, UnknownData) else EVENT_NAMES[type(data)]
         row = self.one(SQL["next_seq"], session_id)
         if row is None:
-            raise CallboardError("sessionNotFound", f"there is no session {session_id}")
+            raise CallboardError("sessionNotFound", f"there is no session {session_id[:80]!r}")
         text = self._encode(session_id, unstructure(data))
         record = Record(
             pos=0,

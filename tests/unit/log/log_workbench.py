@@ -104,7 +104,4 @@ async def texts(log: Log, session_id: str) -> list[str]:
 async def tables(log: Log, projections: Sequence[Projection] = PROJECTIONS) -> dict[str, list[Any]]:
     """Every row of every projected table."""
     names = [table for projection in projections for table in projection.tables]
-    return {
-        name: sorted(await log.query(f"SELECT * FROM {name}"), key=repr)
-        for name in names
-    }
+    return {name: sorted(await log.query(f"SELECT * FROM {name}"), key=repr) for name in names}

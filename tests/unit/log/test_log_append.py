@@ -311,7 +311,7 @@ async def test_secrets_reach_neither_events_nor_blobs_nor_drafts(store_path: Pat
         for text in (
             f"a {key} b",
             f"{filler} {key} {own} {filler}",
-            filler[: 8 * 1024 - 20] + f" {key} " + filler,
+            filler[: 8_000 - 20] + f" {key} " + filler,
             filler + f" {own}",
         ):
             await log.append("ses_a", said(text), actor=Actor(kind="client", id="x", name=key))
