@@ -38,6 +38,19 @@ def test_the_prompt_can_come_from_stdin(cli: Cli) -> None:
     assert "You said: from a pipe\nin two lines." in result.out
 
 
+def test_bytes_that_are_no_text_are_replaced(cli: Cli) -> None:
+    process = cli.start("run", "-", stdin=subprocess.PIPE, text=False)
+    out, err = process.communicate(b"caf\xe9 \x00 \xed\xa0\x80", timeout=60)
+    assert (process.returncode, err) == (0, b"")
+    assert "You said: caf\ufffd" in out.decode()
+
+
+def test_a_prompt_of_megabytes_arrives_whole(cli: Cli) -> None:
+    events = cli("run", "-", "--json", stdin="x" * 3_000_000 + " end").lines
+    prompt = next(event for event in events if event["type"] == "message")
+    assert prompt["data"]["content"][0]["text"].endswith(" end")
+
+
 def test_a_prompt_that_begins_with_a_dash_goes_behind_two(cli: Cli) -> None:
     assert "You said: -v." in cli("run", "--", "-v").out
 
@@ -59,6 +72,10 @@ def test_a_failed_turn_is_exit_code_1_and_says_why(cli: Cli) -> None:
         (["run", "x", "--cwd", "/no/such/folder"], "/no/such/folder"),
         (["run", "x", "--timeout", "0"], "--timeout"),
         (["run", "x", "--max-turns", "-1"], "--max-turns"),
+        (["run", "x", "--timeout", "inf"], "--timeout"),
+        (["run", "x", "--max-cost", "nan"], "--max-cost"),
+        (["sessions", "list", "--limit", "0"], "--limit"),
+        (["tail", "x", "--lines", "1000"], "--lines"),
         (["run", "x", "--model", "nobody/nothing"], "nobody"),
         (["run", "x", "--profile", "nobody"], "nobody"),
         (["run", "x", "--session", ""], "no session was named"),

@@ -5,7 +5,6 @@ queue that a task of its own empties. So neither side can block the other for ev
 """
 
 import logging
-from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias, cast
 
@@ -16,7 +15,7 @@ from attrs import define, field
 
 from callboard_rpc.common import Json
 
-from .errors import ConnectionLost, RemoteError, remote_error
+from .errors import ClientError, ConnectionLost, RemoteError, remote_error
 from .lines import LineSplitter
 
 Handler: TypeAlias = Callable[[Any], Awaitable[Any]]
@@ -64,7 +63,7 @@ class Connection:
         self._handlers = handlers
         self._pending: dict[int, _Pending] = {}
         self._incoming: dict[str | int, anyio.CancelScope] = {}
-        self._outbox: deque[bytes] = deque()
+        self._outbox: list[bytes] = []
         self._outbox_filled = anyio.Event()
         self._lines = LineSplitter()
         self._next_id = 0
@@ -115,7 +114,13 @@ class Connection:
     # --- writing ------------------------------------------------------------------------------
 
     def _enqueue(self, message: Json) -> None:
-        self._outbox.append(orjson.dumps(message) + b"\n")
+        try:
+            frame = orjson.dumps(message)
+        except orjson.JSONEncodeError as fault:  # lone surrogates, integers of over 64 bits
+            raise ClientError(
+                f"{message.get('method', 'a reply')} cannot be sent: {fault}"
+            ) from None
+        self._outbox.append(frame + b"\n")
         self._outbox_filled.set()
 
     async def _write(self) -> None:
@@ -124,7 +129,9 @@ class Connection:
                 await self._outbox_filled.wait()
                 self._outbox_filled = anyio.Event()
                 while self._outbox:
-                    await self._send.send(self._outbox.popleft())
+                    frames = b"".join(self._outbox)
+                    self._outbox.clear()
+                    await self._send.send(frames)
         except _BROKEN:
             # The reader sees the end too, after what the server still had to say.
             return

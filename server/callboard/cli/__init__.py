@@ -17,9 +17,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from callboard.rpc.serve import main as serve
 
         return serve(_without_launcher_flags(given[1:]))
-    from .app import execute
+    try:
+        from .app import execute
 
-    return execute(given)
+        return execute(given)
+    except KeyboardInterrupt:  # while the rest was still being loaded
+        return 130
 
 
 def _take_store(arguments: list[str]) -> list[str]:

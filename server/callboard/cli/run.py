@@ -22,6 +22,9 @@ from .present import Presenter
 from .server import StoreOption, connect
 from .terminal import open_console
 
+_UNLIMITED = 1e12
+"""Limits from here on are no limits, and may not fit the wire."""
+
 
 async def run(
     prompt: str,
@@ -161,7 +164,11 @@ def _introduce(presenter: Presenter, session_id: SessionId) -> None:
 
 
 def _read_prompt(prompt: str) -> str:
-    text = sys.stdin.read() if prompt == "-" else prompt
+    text = prompt
+    if prompt == "-":
+        if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]
+            raise CommandError("there is no stdin to read the prompt from", exit=Exit.USAGE)
+        text = sys.stdin.buffer.read().decode("utf-8", "replace")
     if not text.strip():
         raise CommandError("the prompt is empty: say what the agent is to do", exit=Exit.USAGE)
     # Bytes of the command line that are no UTF-8 arrive as lone surrogates.
@@ -185,8 +192,11 @@ def _limits(
         "--timeout": timeout_s,
     }
     for name, value in given.items():
-        if value is not None and not value > 0:
-            raise CommandError(f"{name} must be more than 0, is {value:g}", exit=Exit.USAGE)
+        if value is not None and not 0 < value < _UNLIMITED:
+            raise CommandError(
+                f"{name} must be more than 0 and less than {_UNLIMITED:g}, is {value:g}",
+                exit=Exit.USAGE,
+            )
     if all(value is None for value in given.values()):
         return None
     limits = Limits(turns=turns, tokens=tokens, cost=cost)

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
-from cyclopts import App, Parameter
+from cyclopts import App, Parameter, validators
 from rich.table import Table
 from rich.text import Text
 
@@ -31,6 +31,7 @@ _STATUS_STYLES = {
     "closed": "dim",
 }
 Json = Annotated[bool, Parameter(negative=())]
+Count = Annotated[int, Parameter(validator=validators.Number(gte=1))]
 
 
 @app.command(name="list")
@@ -39,7 +40,7 @@ async def list_sessions(
     cwd: Annotated[Path | None, Parameter(name=["--cwd", "-C"])] = None,
     archived: Annotated[bool, Parameter(negative=())] = False,
     query: str | None = None,
-    limit: int = 50,
+    limit: Count = 50,
     json: Json = False,
     store: StoreOption | None = None,
 ) -> int:
@@ -62,7 +63,7 @@ async def list_sessions(
     more = False
     async with connect(store, name="sessions") as client:
         async for session in client.sessions.list(cwd=cwd, archived=archived or None, query=query):
-            if len(found) == max(limit, 1):
+            if len(found) == limit:
                 more = True
                 break
             found.append(session)
@@ -154,7 +155,7 @@ async def search(
     *,
     session: Annotated[str | None, Parameter(name=["--session", "-s"])] = None,
     cwd: Annotated[Path | None, Parameter(name=["--cwd", "-C"])] = None,
-    limit: int = 20,
+    limit: Count = 20,
     json: Json = False,
     store: StoreOption | None = None,
 ) -> int:

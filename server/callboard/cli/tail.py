@@ -3,7 +3,7 @@
 from typing import Annotated
 
 import anyio
-from cyclopts import Parameter
+from cyclopts import Parameter, validators
 
 from callboard_client import Client
 from callboard_rpc.events import Event, SessionDeleted
@@ -25,7 +25,9 @@ async def tail(
     session: str,
     /,
     *,
-    lines: Annotated[int, Parameter(name=["--lines", "-n"])] = 20,
+    lines: Annotated[
+        int, Parameter(name=["--lines", "-n"], validator=validators.Number(gte=0, lte=_MOST))
+    ] = 20,
     json: Annotated[bool, Parameter(negative=())] = False,
     store: StoreOption | None = None,
 ) -> int:
@@ -46,7 +48,7 @@ async def tail(
         interrupts.scope = tasks.cancel_scope
         capabilities = ClientCapabilities(deltas=not json)
         async with connect(store, name="tail", capabilities=capabilities, restart=True) as client:
-            await _follow(client, await resolve(client, session), max(lines, 0), json=json)
+            await _follow(client, await resolve(client, session), lines, json=json)
         tasks.cancel_scope.cancel()
     return Exit.OK
 
@@ -59,7 +61,7 @@ async def _follow(client: Client, session: Session, lines: int, *, json: bool) -
     now = await client.sessions.get(session.session_id)
     first = now.session.head_seq - lines + 1
     # One more than is shown: the stream begins behind the first event of the page.
-    page = await client.history.page(scope, before=now.cursor, limit=min(lines, _MOST) + 1)
+    page = await client.history.page(scope, before=now.cursor, limit=lines + 1)
     async with client.events(scope, page.next_cursor or "start", deltas=not json) as stream:
         while True:
             item, wire = await stream.receive()

@@ -101,6 +101,14 @@ async def test_a_cancelled_call_cancels_the_request(start) -> None:
         assert len((await client.request("fake/seen", {}))["cancelled"]) == 1
 
 
+async def test_what_cannot_be_sent_is_said_at_once_and_harms_nothing(start) -> None:
+    async with start() as client:
+        for value in ("\ud800", 1 << 70):
+            with pytest.raises(ClientError, match="server/ping cannot be sent"):
+                await client.server.ping(value)
+        assert (await client.server.ping(3)).echo == 3
+
+
 async def test_lines_that_are_no_messages_do_not_end_the_conversation(start) -> None:
     async with start() as client:
         await client.request("fake/junk", {})
