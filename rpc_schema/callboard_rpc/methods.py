@@ -196,7 +196,7 @@ _TABLE = (
         name="session/wait",
         params=SessionWaitParams,
         result=SessionWaitResult,
-        errors=_SESSION,
+        errors=(*_SESSION, "turnNotFound"),
         doc="Answers when the session is done, or needs someone.",
     ),
     Method(
@@ -250,7 +250,15 @@ _TABLE = (
         params=SessionCompactParams,
         result=SessionCompactResult,
         mutates=True,
-        errors=(*_OPEN, "turnInProgress", "modelError"),
+        errors=(
+            *_OPEN,
+            "turnInProgress",
+            "profileNotFound",
+            "modelUnavailable",
+            "authRequired",
+            "modelError",
+            "contextWindowExceeded",
+        ),
         doc="Summarises what was said so far.",
     ),
     Method(

@@ -59,6 +59,16 @@ def session_of(row: tuple[Any, ...]) -> Session:
     )
 
 
+def refuse_unless_open(session_id: str, *, closed: bool, archived: bool) -> None:
+    """Raises sessionClosed, sessionArchived."""
+    if closed:
+        raise CallboardError("sessionClosed", f"session {session_id} is closed; create a new one")
+    if archived:
+        raise CallboardError(
+            "sessionArchived", f"session {session_id} is archived; unarchive it first"
+        )
+
+
 def _pattern(query: str) -> str:
     escaped = query.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return f"%{escaped}%"
@@ -76,6 +86,12 @@ class Reading:
         if not rows:
             raise CallboardError("sessionNotFound", f"there is no session {session_id[:80]!r}")
         return session_of(rows[0])
+
+    async def open_session(self, session_id: str) -> Session:
+        """Raises sessionNotFound, sessionClosed, sessionArchived."""
+        session = await self.session(session_id)
+        refuse_unless_open(session_id, closed=session.closed, archived=session.archived)
+        return session
 
     async def sessions(
         self,

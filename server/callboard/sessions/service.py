@@ -51,7 +51,7 @@ from ..turns.live import Cause
 from ..turns.projection import SQL as TURN_SQL
 from .dispatch import Dispatcher
 from .projection import SQL
-from .reading import Reading
+from .reading import Reading, refuse_unless_open
 
 T = TypeVar("T")
 
@@ -478,12 +478,7 @@ def _must_exist(tx: Transaction, session_id: str) -> tuple[bool, bool]:
 
 def _must_be_open(tx: Transaction, session_id: str) -> None:
     closed, archived = _must_exist(tx, session_id)
-    if closed:
-        raise CallboardError("sessionClosed", f"session {session_id} is closed; create a new one")
-    if archived:
-        raise CallboardError(
-            "sessionArchived", f"session {session_id} is archived; unarchive it first"
-        )
+    refuse_unless_open(session_id, closed=closed, archived=archived)
 
 
 def _running_turn(tx: Transaction, session_id: str) -> str | None:

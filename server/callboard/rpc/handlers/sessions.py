@@ -178,6 +178,7 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
         return Empty()
 
     async def compact(call: Call, params: SessionCompactParams) -> SessionCompactResult:
+        await host.reading.open_session(params.session_id)
         record = await host.compacting.compact(
             params.session_id, by=actor_of(call), instructions=params.instructions
         )
