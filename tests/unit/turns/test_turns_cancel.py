@@ -1,0 +1,473 @@
+"""Cancelling, at every place in which a turn can be; and time limits."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from turns_kit import (
+    Anything,
+    Pause,
+    Stage,
+    calls,
+    of,
+    owned,
+    pauses,
+    results,
+    returns,
+    speaks,
+    stage,
+    texts,
+    the_end,
+    tool,
+)
+
+from callboard.tools.base import ToolContext, ToolOutcome
+from callboard.turns.limits import TurnLimits, watch
+from callboard.turns.live import Cause, LiveTurn
+from callboard.turns.reservation import SYSTEM, Grant
+from callboard_rpc.common import Limits
+from callboard_rpc.errors import CallboardError
+from harness.inside import CLIENT
+
+pytestmark = pytest.mark.anyio
+
+
+async def _event(on: Stage, session_id: str, kind: str) -> Any:
+    with on.host.log.watching(session_id) as changed:
+        async with asyncio.timeout(20):
+            while True:
+                found = of(await on.log(session_id), kind)
+                if found:
+                    return found[-1]
+                await changed.wait()
+                changed.clear()
+
+
+async def _is_usable(on: Stage, session_id: str) -> None:
+    """The next prompt is answered as if nothing had been."""
+    on.puppet.scenes = [speaks("and on we go")]
+    await on.say(session_id, "next")
+    await on.idle(session_id)
+    assert texts(await on.log(session_id))[-1] == "and on we go"
+    assert await owned(on.host) == 0
+
+
+async def test_execution_14_a_cancel_in_mid_stream_ends_cancelled_and_keeps_the_text(
+    tmp_path: Path,
+) -> None:
+    pause = Pause()
+    async with stage(tmp_path, pauses(pause, before=["what I have ", "so far"])) as on:
+        session_id = await on.session()
+        posted = await on.say(session_id, "go")
+        await pause.came()
+        assert (await on.cancel(session_id)).turn_id == posted.turn_id
+        await on.idle(session_id)
+        records = await on.log(session_id)
+        end = the_end(records)
+        assert (end.outcome, end.error) == ("cancelled", None)
+        assert of(records, "error") == []
+        assert texts(records) == ["what I have so far"]
+        assert of(records, "message")[-1].partial
+        assert (await on.host.log.query("SELECT count(*) FROM drafts"))[0][0] == 0
+        await _is_usable(on, session_id)
+
+
+async def test_a_cancel_before_the_first_token_says_nothing(tmp_path: Path) -> None:
+    pause = Pause()
+    async with stage(tmp_path, pauses(pause)) as on:
+        session_id = await on.session()
+        await on.say(session_id, "go")
+        await pause.came()
+        await on.cancel(session_id)
+        await on.idle(session_id)
+        records = await on.log(session_id)
+        assert (the_end(records).outcome, texts(records)) == ("cancelled", [])
+        await _is_usable(on, session_id)
+
+
+async def test_a_cancel_as_soon_as_the_turn_is_in_the_log_is_never_missed(tmp_path: Path) -> None:
+    """Whoever sees the turn can stop it, before its task has even begun."""
+    for yields in range(8):
+        pause = Pause()
+        folder = tmp_path / str(yields)
+        folder.mkdir()
+        async with stage(folder, pauses(pause)) as on:
+            session_id = await on.session()
+            prompt = asyncio.ensure_future(on.say(session_id, "go"))
+            while not of(await on.log(session_id), "turn_started"):
+                pass
+            for _ in range(yields):
+                await asyncio.sleep(0)
+            assert (await on.cancel(session_id)).turn_id is not None
+            await prompt
+            async with asyncio.timeout(5):
+                await on.idle(session_id)
+            assert the_end(await on.log(session_id)).outcome == "cancelled"
+
+
+async def test_a_cancel_in_the_same_commit_as_the_start_is_not_missed(tmp_path: Path) -> None:
+    pause = Pause()
+    async with stage(tmp_path, pauses(pause)) as on:
+        session_id = await on.session()
+        cancelled: list[asyncio.Task[Any]] = []
+
+        def heard(records: list[Any]) -> None:
+            if any(record.type == "turn_started" for record in records):
+                live = on.host.dispatcher.live(session_id)
+                assert live is not None
+                cancelled.append(asyncio.ensure_future(on.cancel(session_id)))
+
+        on.host.log.listen(heard)
+        await on.say(session_id, "go")
+        async with asyncio.timeout(5):
+            await on.idle(session_id)
+        assert the_end(await on.log(session_id)).outcome == "cancelled"
+        await asyncio.gather(*cancelled)
+
+
+async def test_messaging_18_a_cancel_during_a_command_ends_its_whole_process_group(
+    tmp_path: Path,
+) -> None:
+    mark = "61.5423"
+    command = f"sleep {mark} & sleep {mark}; wait"
+    async with stage(tmp_path, calls(("run_command", {"command": command})), allow=True) as on:
+        session_id = await on.session()
+        await on.say(session_id, "go")
+        await _event(on, session_id, "tool_call")
+        while len(_running(mark)) < 2:
+            await asyncio.sleep(0.01)
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        await on.cancel(session_id)
+        await on.idle(session_id)
+        assert loop.time() - began < 3
+        records = await on.log(session_id)
+        assert (the_end(records).outcome, results(records)) == (
+            "cancelled",
+            [("run_command", "cancelled")],
+        )
+        assert _running(mark) == []
+        await _is_usable(on, session_id)
+
+
+def _running(mark: str) -> list[int]:
+    return [
+        process.pid
+        for process in psutil.process_iter(["cmdline", "status"])
+        if process.info["cmdline"] == ["sleep", mark]
+        and process.info["status"] != psutil.STATUS_ZOMBIE
+    ]
+
+
+async def test_a_cancel_while_an_approval_waits_resolves_it_and_runs_nothing(
+    tmp_path: Path,
+) -> None:
+    two = calls(
+        ("write_file", {"path": "a.txt", "content": "x"}),
+        ("write_file", {"path": "b.txt", "content": "x"}),
+    )
+    async with stage(tmp_path, two) as on:
+        session_id = await on.session()
+        await on.say(session_id, "go")
+        request = await _event(on, session_id, "approval_request")
+        await on.cancel(session_id, reason="changed my mind")
+        await on.idle(session_id)
+        records = await on.log(session_id)
+        assert the_end(records).outcome == "cancelled"
+        assert results(records) == [("write_file", "cancelled")] * 2
+        decisions = of(records, "approval_decision")
+        assert [d.resolution.outcome for d in decisions] == ["cancelled"] * 2
+        assert decisions[0].resolution.by == CLIENT
+        assert not list(tmp_path.glob("*.txt"))
+        with pytest.raises(CallboardError) as late:
+            await on.host.approvals.answer(
+                request.approval.approval_id,
+                request.approval.options[0].option_id,
+                by=CLIENT,
+                via="client",
+            )
+        assert late.value.kind == "alreadyResolved"
+        assert on.host.approvals._waiting == {}
+        await _is_usable(on, session_id)
+
+
+async def test_a_second_cancel_changes_nothing(tmp_path: Path) -> None:
+    pause = Pause()
+    async with stage(tmp_path, pauses(pause)) as on:
+        session_id = await on.session()
+        await on.say(session_id, "go")
+        await pause.came()
+        await asyncio.gather(*(on.cancel(session_id) for _ in range(3)))
+        await on.idle(session_id)
+        assert (await on.cancel(session_id)).turn_id is None
+        assert the_end(await on.log(session_id)).outcome == "cancelled"
+
+
+async def test_a_tool_that_ignores_the_cancel_is_left_behind_after_the_grace(
+    tmp_path: Path,
+) -> None:
+    pause = Pause()
+    left = asyncio.Event()
+
+    async def stubborn(context: ToolContext, __: Anything) -> ToolOutcome:
+        pause.reached.set()
+        while not pause.open.is_set():
+            try:
+                await pause.open.wait()
+            except asyncio.CancelledError:
+                continue
+        left.set()
+        return ToolOutcome(text="too late")
+
+    grace = {"CALLBOARD_LIMITS_CANCEL_GRACE_S": "0.2"}
+    two = calls(("stubborn", {}), ("look", {}))
+    tools = [tool("stubborn", stubborn), tool("look", returns())]
+    async with stage(tmp_path, two, tools=tools, environ=grace) as on:
+        session_id = await on.session()
+        await on.say(session_id, "go")
+        await pause.came()
+        async with asyncio.timeout(3):
+            await on.cancel(session_id)
+            await on.idle(session_id)
+        ended = await on.log(session_id)
+        assert the_end(ended).outcome == "cancelled"
+        assert results(ended) == [("stubborn", "cancelled"), ("look", "cancelled")]
+        # what it does later reaches neither the log nor the next turn (execution 8)
+        pause.open.set()
+        await left.wait()
+        await on.host.log.transact(lambda tx: None)
+        assert len(await on.log(session_id)) == len(ended)
+        await _is_usable(on, session_id)
+
+
+async def test_a_tool_that_swallows_the_cancel_keeps_its_result_and_nothing_follows(
+    tmp_path: Path,
+) -> None:
+    pause = Pause()
+
+    async def swallows(context: ToolContext, __: Anything) -> ToolOutcome:
+        try:
+            await pause.here()
+        except asyncio.CancelledError:
+            return ToolOutcome(text="I was done anyway")
+        raise AssertionError("not cancelled")
+
+    two = calls(("swallows", {}), ("look", {}))
+    tools = [tool("swallows", swallows), tool("look", returns())]
+    async with stage(tmp_path, two, tools=tools) as on:
+        session_id = await on.session()
+        await on.say(session_id, "go")
+        await pause.came()
+        await on.cancel(session_id)
+        await on.idle(session_id)
+        records = await on.log(session_id)
+        assert the_end(records).outcome == "cancelled"
+        assert results(records) == [("swallows", "ok"), ("look", "cancelled")]
+        assert len(on.puppet.requests) == 1
+
+
+async def test_a_model_that_swallows_the_cancel_does_not_complete_the_turn(
+    tmp_path: Path,
+) -> None:
+    pause = Pause()
+
+    async def scene(_: Any) -> Any:
+        try:
+            await pause.here()
+        except asyncio.CancelledError:
+            pass
+        async for event in speaks("as if nothing was")(_):
+            yield event
+
+    async with stage(tmp_path, scene) as on:
+        session_id = await on.session()
+        await on.say(session_id, "go")
+        await pause.came()
+        await on.cancel(session_id)
+        await on.idle(session_id)
+        records = await on.log(session_id)
+        assert the_end(records).outcome == "cancelled"
+        assert [m.partial for m in of(records, "message")][1:] == [True]
+
+
+async def test_a_cancel_at_any_moment_says_nothing_twice(tmp_path: Path) -> None:
+    """The commit of an answer cannot be called back: what it said is not said again as cut off."""
+    for yields in range(0, 60, 2):
+        scenes = [calls(("look", {"text": "a"}), text="first"), speaks("second")]
+        folder = tmp_path / str(yields)
+        folder.mkdir()
+        async with stage(folder, *scenes, tools=[tool("look", returns())]) as on:
+            session_id = await on.session()
+            await on.say(session_id, "go")
+            for _ in range(yields):
+                await asyncio.sleep(0.0002)
+            await on.cancel(session_id)
+            await on.idle(session_id)
+            records = await on.log(session_id)
+            results(records)
+            said = [m.message_id for m in of(records, "message")]
+            assert len(said) == len(set(said)), yields
+            assert the_end(records).outcome in ("cancelled", "completed")
+
+
+async def test_interrupts_76_deleting_a_session_stops_its_turn_first(tmp_path: Path) -> None:
+    pause = Pause()
+    async with stage(tmp_path, pauses(pause)) as on:
+        session_id = await on.session()
+        await on.say(session_id, "go")
+        await pause.came()
+        seen: list[str] = []
+        on.host.log.listen(lambda records: seen.extend(r.type for r in records))
+        assert await on.host.sessions.delete(session_id, by=CLIENT)
+        assert seen == ["turn_finished", "session_deleted"]
+        assert (on.host.dispatcher.running, await owned(on.host)) == (0, 0)
+        assert (await on.host.log.query("PRAGMA foreign_key_check")) == []
+        with pytest.raises(CallboardError) as gone:
+            await on.say(session_id, "still there?")
+        assert gone.value.kind == "sessionNotFound"
+
+
+async def test_stopping_the_host_interrupts_its_turns_and_a_restart_runs_nothing_again(
+    tmp_path: Path,
+) -> None:
+    pause = Pause()
+    async with stage(tmp_path, pauses(pause, before=["half"])) as on:
+        session_id = await on.session()
+        await on.say(session_id, "go")
+        await pause.came()
+        await on.say(session_id, "queued meanwhile")
+    async with stage(tmp_path, speaks("the queue")) as on:
+        await on.idle(session_id)
+        records = await on.log(session_id)
+        assert [e.outcome for e in of(records, "turn_finished")] == ["interrupted", "completed"]
+        assert texts(records) == ["half", "the queue"]
+        assert len(on.puppet.requests) == 1
+
+
+async def test_stopping_the_host_does_not_wait_for_a_tool_that_ignores_it(tmp_path: Path) -> None:
+    pause = Pause()
+
+    async def stubborn(context: ToolContext, __: Anything) -> ToolOutcome:
+        pause.reached.set()
+        while not pause.open.is_set():
+            try:
+                await pause.open.wait()
+            except asyncio.CancelledError:
+                continue
+        return ToolOutcome(text="too late")
+
+    loop = asyncio.get_running_loop()
+    async with stage(tmp_path, calls(("stubborn", {})), tools=[tool("stubborn", stubborn)]) as on:
+        session_id = await on.session()
+        await on.say(session_id, "go")
+        await pause.came()
+        began = loop.time()
+    assert loop.time() - began < 3
+    pause.open.set()
+    async with stage(tmp_path) as on:
+        records = await on.log(session_id)
+        assert the_end(records).outcome == "interrupted"
+        assert results(records) == [("stubborn", "interrupted")]
+
+
+# --- time limits -------------------------------------------------------------------------------
+
+
+async def test_execution_45_a_model_that_hangs_is_stopped_by_the_idle_limit(
+    tmp_path: Path,
+) -> None:
+    pause = Pause()
+    idle = {"CALLBOARD_LIMITS_TURN_IDLE_S": "1"}
+    async with stage(tmp_path, pauses(pause, before=["half"]), environ=idle) as on:
+        session_id, records = await on.turn()
+        end = the_end(records)
+        assert (end.outcome, end.error.kind) == ("timed_out", "turnTimedOut")
+        assert "nothing happened for 1 s" in end.error.message
+        assert texts(records) == ["half"]
+        await _is_usable(on, session_id)
+
+
+async def test_execution_45_a_prompts_own_time_limit_ends_the_turn_with_its_reason(
+    tmp_path: Path,
+) -> None:
+    pause = Pause()
+
+    async def slow(context: ToolContext, __: Anything) -> ToolOutcome:
+        await pause.here()
+        return ToolOutcome(text="never")
+
+    async with stage(tmp_path, calls(("slow", {})), tools=[tool("slow", slow)]) as on:
+        _, records = await on.turn(limits=Limits(timeout_ms=150))
+        end = the_end(records)
+        assert (end.outcome, results(records)) == ("timed_out", [("slow", "timed_out")])
+        assert "0.15 s" in end.error.message
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def _live(clock: Clock) -> LiveTurn:
+    return LiveTurn(Grant(session_id="s", turn_id="t", fence=1), clock)
+
+
+async def _watched(live: LiveTurn, **limits: Any) -> str:
+    await watch(live, TurnLimits(**limits))
+    assert live.cause is not None
+    assert live.cause.outcome == "timed_out"
+    return live.cause.reason
+
+
+async def test_execution_45_progress_resets_the_idle_limit_and_not_the_total(
+    tmp_path: Path,
+) -> None:
+    clock = Clock()
+    live = _live(clock)
+    clock.now += 50
+    live.touch()
+    assert (live.idle_s, live.worked_s) == (0, 50)
+    clock.now += 30
+    assert "nothing happened" in await _watched(live, idle_s=30, total_s=100)
+    live = _live(clock)
+    clock.now += 100
+    live.touch()
+    assert "longer than 100 s" in await _watched(live, idle_s=30, total_s=100)
+
+
+async def test_execution_45_the_time_in_which_a_person_is_asked_is_not_the_turns(
+    tmp_path: Path,
+) -> None:
+    clock = Clock()
+    live = _live(clock)
+    with live.asking(), live.asking():
+        clock.now += 10_000
+        assert (live.idle_s, live.worked_s, live.elapsed_s) == (0, 0, 10_000)
+        watching = asyncio.ensure_future(watch(live, TurnLimits(idle_s=5, total_s=50)))
+        await asyncio.sleep(0)
+        assert not watching.done()
+        watching.cancel()
+        assert "it was given" in await _watched(_after(clock, 61), deadline_s=60)
+    assert (live.idle_s, live.worked_s) == (0, 0)
+
+
+def _after(clock: Clock, seconds: float) -> LiveTurn:
+    live = _live(clock)
+    with live.asking():
+        clock.now += seconds
+    return live
+
+
+@pytest.mark.parametrize("first", ["cancelled", "timed_out"])
+async def test_execution_45_a_time_limit_beats_a_cancel_that_races_with_it(first: str) -> None:
+    live = _live(Clock())
+    cancel = Cause(outcome="cancelled", by=CLIENT, reason="enough")
+    limit = Cause(outcome="timed_out", by=SYSTEM, reason="too long")
+    for cause in (cancel, limit) if first == "cancelled" else (limit, cancel):
+        live.stop(cause)
+    assert live.cause == limit
