@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from attrs import define, field, frozen
+from attrs import Factory, define, field, frozen
 
 from callboard_rpc.errors import CallboardError
 
 from .approvals import service as approvals
 from .approvals.service import Approvals
-from .config import Loaded, Settings, load, store_path, user_config_dir
+from .config import Fresh, Loaded, Settings, load, sources, store_path, user_config_dir
 from .log.clock import parse, utc_now
 from .log.ids import IdSource
 from .log.log import Log
@@ -77,6 +77,17 @@ class Feature:
     methods: Callable[["Host"], Mapping[str, Any]] | None = None
 
 
+def _fresh_settings(of: "Environment") -> Fresh[Settings]:
+    return Fresh(lambda cwd: of.load(cwd).settings, lambda cwd: sources(of.user_dir, Path(cwd)))
+
+
+def _fresh_profiles(of: "Environment") -> Fresh[ProfileBook]:
+    return Fresh(
+        lambda cwd: ProfileBook.load(of.user_dir, Path(cwd)),
+        lambda cwd: ProfileBook.sources(of.user_dir, Path(cwd)),
+    )
+
+
 @frozen(kw_only=True)
 class Environment:
     """Where a host finds its configuration; parameters, so that tests own them."""
@@ -85,6 +96,12 @@ class Environment:
     user_dir: Path
     client_config: Mapping[str, Any] | None = None
     store: Path | None = None
+    _settings: Fresh[Settings] = field(
+        init=False, eq=False, repr=False, default=Factory(_fresh_settings, takes_self=True)
+    )
+    _profiles: Fresh[ProfileBook] = field(
+        init=False, eq=False, repr=False, default=Factory(_fresh_profiles, takes_self=True)
+    )
 
     @classmethod
     def of_process(cls, client_config: Mapping[str, Any] | None = None) -> "Environment":
@@ -103,12 +120,12 @@ class Environment:
         return self.store or store_path(self.load().settings)
 
     def settings_for(self, cwd: str) -> Settings:
-        """The configuration as it is in a folder, read anew."""
-        return self.load(cwd).settings
+        """The configuration as it is in a folder now."""
+        return self._settings.get(cwd)
 
     def profiles_for(self, cwd: str) -> ProfileBook:
-        """The agent definitions as they are in a folder, read anew."""
-        return ProfileBook.load(self.user_dir, Path(cwd))
+        """The agent definitions as they are in a folder now."""
+        return self._profiles.get(cwd)
 
 
 class Tasks:

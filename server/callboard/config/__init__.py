@@ -4,8 +4,9 @@ The lowest floor: it imports nothing of Callboard but the contract. `load` reads
 `Loaded`: the `Settings`, each value with its origin for ``config/get``, and what was wrong.
 """
 
+from .freshness import Fresh
 from .layers import ConfigWarning
-from .load import Loaded, load
+from .load import Loaded, load, sources
 from .paths import default_store_path, store_path, user_config_dir
 from .settings import (
     ApprovalSettings,
@@ -24,6 +25,7 @@ __all__ = [
     "ConfigWarning",
     "ContextSettings",
     "DraftSettings",
+    "Fresh",
     "LimitSettings",
     "Loaded",
     "LogSettings",
@@ -33,6 +35,7 @@ __all__ = [
     "ToolSettings",
     "default_store_path",
     "load",
+    "sources",
     "store_path",
     "user_config_dir",
 ]

@@ -146,6 +146,12 @@ class _Merge:
         return list(entries.values())
 
 
+def sources(user_dir: Path, cwd: Path | None = None) -> tuple[Path, ...]:
+    """The files that `load` reads, there or not."""
+    user = user_dir / USER_FILE
+    return (user,) if cwd is None else (user, cwd / WORKSPACE_FILE)
+
+
 def load(
     environ: Mapping[str, str],
     user_dir: Path,

@@ -102,6 +102,11 @@ class ProfileBook:
                 _add(book, profile if profile.error else _narrowed(profile, base), warnings)
         return cls(book, tuple(warnings))
 
+    @staticmethod
+    def sources(user_dir: Path, cwd: Path) -> tuple[Path, Path]:
+        """The folders whose files `load` reads, there or not."""
+        return user_dir / "agents", cwd / ".callboard" / "agents"
+
     def get(self, name: str) -> Profile:
         """The profile called `name`. Raises `CallboardError` profileNotFound, which lists the names."""
         profile = self.profiles.get(name)

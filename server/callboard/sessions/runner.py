@@ -76,6 +76,14 @@ class TurnRunner:
 
     def __init__(self, services: Services) -> None:
         self._services = services
+        self._environments: dict[tuple[str, ...], Mapping[str, str]] = {}
+
+    def _environment(self, allow: tuple[str, ...]) -> Mapping[str, str]:
+        """What commands may see. This process' own does not change, so it is judged once."""
+        known = self._environments.get(allow)
+        if known is None:
+            known = self._environments[allow] = scrubbed_environment(self._services.environ, allow)
+        return known
 
     async def __call__(self, live: LiveTurn, begun: Begun) -> None:
         await run(await self.build(live, begun))
@@ -104,7 +112,7 @@ class TurnRunner:
             settings=settings.approvals,
             attended=services.attended,
         )
-        environment = scrubbed_environment(services.environ, settings.tools.environment_allow)
+        environment = self._environment(tuple(settings.tools.environment_allow))
         blobs = SessionBlobs(services.log, live.session_id)
 
         def context_of(call_id: CallId) -> ToolContext:
