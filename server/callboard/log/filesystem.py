@@ -1,7 +1,11 @@
 """What kind of file system a store would lie on. SQLite's WAL needs shared memory and honest locks."""
 
+import re
 import sys
 from pathlib import Path
+
+_ESCAPE = re.compile(r"\\([0-7]{3})")
+"""How the kernel writes blanks and backslashes; other characters stand as they are."""
 
 NETWORK_TYPES = frozenset(
     {
@@ -31,7 +35,7 @@ def type_of(path: Path, mounts: str | None = None) -> str | None:
         fields = before.split()
         if not separator or len(fields) < 5:
             continue
-        mount_point = Path(fields[4].encode().decode("unicode_escape", "replace"))
+        mount_point = Path(_ESCAPE.sub(lambda m: chr(int(m[1], 8)), fields[4]))
         if resolved.is_relative_to(mount_point):
             depth = len(mount_point.parts)
             if best is None or depth >= best[0]:
