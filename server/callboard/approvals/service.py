@@ -184,7 +184,7 @@ class Approvals:
         def commit(tx: Transaction) -> Approval:
             row = tx.one(SQL["approval"], approval_id)
             if row is None:
-                raise CallboardError("approvalNotFound", f"there is no approval {approval_id}")
+                raise CallboardError("approvalNotFound", f"there is no approval {approval_id[:80]!r}")
             approval = _approval(*row[:3])
             if approval.state == "pending" and _is_due(approval, tx.now()):
                 return _expire(tx, approval)
@@ -264,7 +264,7 @@ class Approvals:
         """Raises approvalNotFound."""
         rows = await self._log.query(SQL["approval"], approval_id)
         if not rows:
-            raise CallboardError("approvalNotFound", f"there is no approval {approval_id}")
+            raise CallboardError("approvalNotFound", f"there is no approval {approval_id[:80]!r}")
         return _approval(*rows[0][:3])
 
     async def page(
@@ -323,7 +323,7 @@ class Approvals:
         def remove(tx: Transaction) -> Rule:
             row = tx.one(SQL["rule"], rule_id)
             if row is None:
-                raise CallboardError("ruleNotFound", f"there is no rule {rule_id}")
+                raise CallboardError("ruleNotFound", f"there is no rule {rule_id[:80]!r}")
             tx.execute(SQL["delete_rule"], rule_id)
             return _rule(row)
 

@@ -86,7 +86,7 @@ class SessionCache:
             if _tells(record, state):
                 state = apply(state, record.value)
         if state is None:
-            raise CallboardError("sessionNotFound", f"there is no session {session_id}")
+            raise CallboardError("sessionNotFound", f"there is no session {session_id[:80]!r}")
         self._known[session_id] = _Known(state, records[-1].seq)
         return state
 
