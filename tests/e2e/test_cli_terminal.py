@@ -8,8 +8,11 @@ import termios
 import time
 from pathlib import Path
 
+import anyio
 import pytest
 from cli_harness import Cli
+
+from callboard_client import Client
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
@@ -46,6 +49,10 @@ class Terminal:
         os.close(self.master)
         return self.process.wait(timeout=20)
 
+    def abandon(self) -> None:
+        self.process.kill()
+        self.finish()
+
     @property
     def shown(self) -> str:
         return ESCAPES.sub("", self.raw.decode(errors="replace")).replace("\r\n", "\n")
@@ -66,7 +73,7 @@ def cli(tmp_path: Path) -> Cli:
 
 def test_an_approval_is_asked_in_line_and_one_key_answers_it(cli: Cli) -> None:
     terminal = Terminal(cli, "run", "write a file")
-    shown = terminal.until("decide later")
+    shown = terminal.until("other clients: ")
     assert "+made by a test" in shown
     assert "1 Allow" in shown
     terminal.type("1")
@@ -77,7 +84,7 @@ def test_an_approval_is_asked_in_line_and_one_key_answers_it(cli: Cli) -> None:
 
 def test_a_rejection_takes_feedback_to_the_model(cli: Cli) -> None:
     terminal = Terminal(cli, "run", "write a file")
-    shown = terminal.until("decide later")
+    shown = terminal.until("other clients: ")
     reject = re.search(r"(\d) Reject", shown)
     assert reject is not None
     terminal.type(reject[1])
@@ -91,25 +98,40 @@ def test_a_rejection_takes_feedback_to_the_model(cli: Cli) -> None:
 
 def test_ctrl_c_at_a_question_cancels_the_turn(cli: Cli) -> None:
     terminal = Terminal(cli, "run", "write a file")
-    terminal.until("decide later")
+    terminal.until("other clients: ")
     os.kill(terminal.process.pid, 2)
     assert terminal.finish() == 130
     assert "cancelled" in terminal.shown
 
 
-def test_deciding_later_leaves_the_approval_open_for_the_next_client(cli: Cli) -> None:
+def answer_elsewhere(cli: Cli, option_id: str, feedback: str | None = None) -> None:
+    """Answers the one pending approval of the store, from this process."""
+
+    async def answer() -> None:
+        async with Client.start(env=cli.environment) as client:
+            (approval,) = [each async for each in client.approvals.list(state="pending")]
+            await client.approvals.answer(approval.approval_id, option_id, feedback)
+
+    anyio.run(answer)
+
+
+def test_a_question_left_to_others_can_be_answered_by_another_process(cli: Cli) -> None:
     terminal = Terminal(cli, "run", "write a file")
-    terminal.until("decide later")
+    terminal.until("other clients: ")
     terminal.type("d")
-    assert terminal.finish() == 3
-    (session,) = cli.json("sessions", "list")
-    assert session["pendingApprovals"] == 1
-    assert not (cli.workspace / "made.txt").exists()
-    again = Terminal(cli, "run", "go on", "--session", session["sessionId"])
-    again.until("decide later")
-    again.type("1")
-    again.finish()
-    assert (cli.workspace / "made.txt").exists()
+    terminal.until("left to other clients")
+    answer_elsewhere(cli, "allow_once")
+    terminal.until("allowed by")
+    terminal.abandon()
+
+
+def test_an_answer_of_another_process_takes_the_question_back(cli: Cli) -> None:
+    terminal = Terminal(cli, "run", "write a file")
+    terminal.until("other clients: ")
+    answer_elsewhere(cli, "reject_once", "not like this")
+    terminal.until("no longer asked")
+    terminal.until("not like this")
+    terminal.abandon()
 
 
 def test_delete_asks_the_person(cli: Cli) -> None:
@@ -124,7 +146,7 @@ def test_delete_asks_the_person(cli: Cli) -> None:
 
 def test_the_terminal_is_left_as_it_was(cli: Cli) -> None:
     terminal = Terminal(cli, "run", "write a file")
-    terminal.until("decide later")
+    terminal.until("other clients: ")
     terminal.type("1")
     terminal.until("completed")
     flags = termios.tcgetattr(terminal.master)[3]

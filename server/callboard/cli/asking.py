@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 import anyio
-from attrs import define, field
+from attrs import define
 from rich.console import Console
 
 from callboard_client import Client, PendingApproval
@@ -12,6 +12,7 @@ from callboard_rpc.approvals import Approval, ApprovalOption, FileChangeSubject
 from callboard_rpc.common import SessionId
 
 from . import cards
+from .exits import CommandError, Exit
 from .keys import Keyboard
 from .present import Presenter
 from .terminal import line
@@ -37,8 +38,7 @@ class Approver:
     """Answers what the session `root` and its children ask; leaves everything else to others.
 
     `denied` counts what was refused without a person having said so. `by` names who allowed,
-    when nobody was asked. Without a `keyboard` nobody is asked. `postponed` is set when a question
-    was left open.
+    when nobody was asked. Without a `keyboard` nobody is asked.
     """
 
     root: SessionId
@@ -48,7 +48,6 @@ class Approver:
     keyboard: Keyboard | None
     by: str = "--approve allow"
     denied: int = 0
-    postponed: anyio.Event = field(factory=anyio.Event)
 
     async def serve(self, client: Client) -> None:
         """Answers one after the other until the client ends."""
@@ -71,10 +70,12 @@ class Approver:
         option = _first(pending.approval, "allow_once" if allow else "reject_once")
         self._show_question(pending.approval)
         if option is None:
-            pending.defer()
-            self._say(f"no option fits --approve {self.policy}: left open", "yellow")
-            self.postponed.set()
-        elif allow:
+            raise CommandError(
+                f"approval {pending.approval_id} offers nothing that --approve {self.policy} may choose",
+                exit=Exit.DENIED,
+                hint="Answer it in another client, or at a terminal with --approve ask.",
+            )
+        if allow:
             self._answer(pending, option)
             self._say(f"approved by {self.by}", "green")
         else:
@@ -96,7 +97,7 @@ class Approver:
         self, pending: PendingApproval, stop: Callable[[], None]
     ) -> None:
         if await pending.wait_settled() == "withdrawn":
-            self.console.out("")
+            self._end_prompt("")
             self._say("no longer asked: it was answered elsewhere, or cancelled", "dim")
             stop()
 
@@ -108,8 +109,7 @@ class Approver:
             option = await self._choose(approval, keyboard)
         if option is None:
             pending.defer()
-            self._say("left open: any client can answer it", "yellow")
-            self.postponed.set()
+            self._say("left to other clients; Ctrl-C cancels the turn", "yellow")
             return
         feedback = None
         if option.kind.startswith("reject") or approval.kind == "question":
@@ -118,21 +118,23 @@ class Approver:
 
     async def _choose(self, approval: Approval, keyboard: Keyboard) -> ApprovalOption | None:
         count = len(approval.options)
-        self.console.out(f"    1-{count}, or d to decide later: ", end="")
+        self._prompt(f"    1-{count}, or d to leave it to other clients: ")
         while True:
             key = await keyboard.key()
             if key is None or key in ("d", "\x1b"):
-                self.console.out("later")
+                self._end_prompt("")
                 return None
             if key.isascii() and key.isdigit() and 1 <= int(key) <= count:
                 option = approval.options[int(key) - 1]
-                self.console.print(line(option.name))
+                self._end_prompt(option.name)
                 return option
 
     async def _feedback(self, approval: Approval, keyboard: Keyboard) -> str | None:
         what = "Your answer" if approval.kind == "question" else "What should it do instead"
-        self.console.out(f"    {what} (Enter for nothing): ", end="")
-        return (await keyboard.line() or "").strip() or None
+        self._prompt(f"    {what} (Enter for nothing): ")
+        typed = await keyboard.line()  # Enter was echoed, and ended the line
+        self._mark_line(is_open=False)
+        return (typed or "").strip() or None
 
     def _answer(
         self, pending: PendingApproval, option: ApprovalOption, feedback: str | None = None
@@ -149,6 +151,19 @@ class Approver:
                 self.presenter.note_diff(approval.call_id)
         for each in cards.question(approval):
             self.console.print(each, soft_wrap=True)
+
+    def _prompt(self, words: str) -> None:
+        self.console.out(words, end="")
+        self._mark_line(is_open=True)
+
+    def _end_prompt(self, words: str) -> None:
+        if self.presenter is None or self.presenter.open_line:
+            self.console.print(line(words))
+        self._mark_line(is_open=False)
+
+    def _mark_line(self, *, is_open: bool) -> None:
+        if self.presenter is not None:
+            self.presenter.open_line = is_open
 
     def _say(self, words: str, style: str) -> None:
         self.console.print(line((f"    {words}", style)), soft_wrap=True)

@@ -57,10 +57,6 @@ class Follower:
                 await self._watch()
                 await end(None)
 
-            async def postponed() -> None:
-                await self.approver.postponed.wait()
-                await end(Exit.DENIED)
-
             async def killed() -> None:
                 await self.interrupts.second.wait()
                 self.client.kill()
@@ -76,7 +72,6 @@ class Follower:
 
             tasks.start_soon(watch)
             tasks.start_soon(self.approver.serve, self.client)
-            tasks.start_soon(postponed)
             tasks.start_soon(killed)
             tasks.start_soon(self._cancel_when_asked)
             tasks.start_soon(overdue)

@@ -52,6 +52,7 @@ class Presenter:
     `root` is the session in front; what happens in its children is set off. `hidden_seq` is the seq
     of a prompt that need not be repeated. On a terminal, running calls show in a line that goes
     away. `details` also tells of what is no concern of somebody who only waits for the answer.
+    `open_line` says that the cursor is behind something, so that the next line needs a new one.
     """
 
     console: Console
@@ -59,13 +60,13 @@ class Presenter:
     hidden_seq: int | None = None
     details: bool = False
     model: str | None = None
+    open_line: bool = False
     _streamed: dict[tuple[str, str], _Streamed] = field(factory=dict[tuple[str, str], _Streamed])
     _calls: dict[str, ToolCall] = field(factory=dict[str, ToolCall])
     _running: dict[str, str] = field(factory=dict[str, str])
     _shown_diffs: set[str] = field(factory=set[str])
     _answered: set[str] = field(factory=set[str])
     _requested: dict[str, anyio.Event] = field(factory=dict[str, anyio.Event])
-    _open_line: bool = False
     _open_kind: str | None = None
     _live: Live | None = None
     _last_error: str | None = None
@@ -97,9 +98,9 @@ class Presenter:
         if self._live is not None:
             self._live.stop()
             self._live = None
-        if self._open_line:
+        if self.open_line:
             self.console.out("")
-        self._open_line, self._open_kind = False, None
+        self.open_line, self._open_kind = False, None
 
     def say(self, *parts: str | tuple[str, str]) -> None:
         """A line of its own."""
@@ -135,7 +136,7 @@ class Presenter:
         self._stop_live()
         self.console.out(text, style="dim italic" if kind == "thought" else None, end="")
         self._open_kind = kind
-        self._open_line = not text.endswith("\n")
+        self.open_line = not text.endswith("\n")
 
     # --- events -----------------------------------------------------------------------------------
 

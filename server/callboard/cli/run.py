@@ -150,13 +150,7 @@ async def _follow(
         interrupts=interrupts,
         timeout_s=timeout_s,
     )
-    code = await follower.follow()
-    if presenter is not None and approver.postponed.is_set():
-        presenter.say(
-            ("An approval is open. Answer it in any client, or go on with: ", "yellow"),
-            f"callboard run --session {session.session_id} …",
-        )
-    return code
+    return await follower.follow()
 
 
 def _introduce(presenter: Presenter, session_id: SessionId) -> None:

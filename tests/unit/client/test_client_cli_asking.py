@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 
 from callboard.cli.asking import Approver, Policy
+from callboard.cli.exits import CommandError
 from callboard_client import Client, ClientError
 from callboard_rpc.common import SessionId
 from callboard_rpc.server import ClientCapabilities
@@ -92,7 +93,9 @@ async def test_allow_chooses_once_and_never_always(start) -> None:
     desk = Desk("allow")
     assert (await answered(start, desk))["optionId"] == "o1"
     assert desk.approver.denied == 0
-    assert (await answered(start, Desk("allow"), options=OPTIONS[1:]))["defer"] is True
+    with pytest.raises(BaseExceptionGroup) as caught:
+        await answered(start, Desk("allow"), options=OPTIONS[1:])
+    assert caught.group_contains(CommandError, match="apr_1 offers nothing")
 
 
 @pytest.mark.parametrize("policy", ["deny", "rule", "ask"])
@@ -132,10 +135,10 @@ async def test_a_rejection_carries_what_the_person_says(start) -> None:
 
 
 @pytest.mark.parametrize("key", ["d", None])
-async def test_deciding_later_leaves_it_open_for_all(start, key: str | None) -> None:
+async def test_a_person_can_leave_it_to_others(start, key: str | None) -> None:
     desk = Desk("ask", Typist(key))
     assert (await answered(start, desk))["defer"] is True
-    assert desk.approver.postponed.is_set()
+    assert "left to other clients" in desk.out.getvalue()
 
 
 async def test_the_question_shows_command_folder_risk_and_nothing_to_obey(start) -> None:
