@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
+    initialize,
     invariant,
     precondition,
     rule,
@@ -71,6 +72,7 @@ from callboard_rpc.events import (
 pytestmark = pytest.mark.anyio
 
 _TEXT = st.sampled_from(["", "hello\nworld", "naïve 🙂", "x" * 70_000, "long " * 40])
+_ENDS = st.sampled_from(["allowed", "rejected", "cancelled", "expired"])
 _OUTCOMES = st.sampled_from(["completed", "failed", "cancelled", "interrupted", "timed_out"])
 
 
@@ -120,6 +122,13 @@ class Store(RuleBasedStateMachine):
         self.loop.close()
 
     # --- sessions
+
+    @initialize()
+    def begins(self) -> None:
+        for _ in range(2):
+            self.creates(parent=False)
+        self.open_turn(self.sessions[0])
+        self.ask(self.sessions[0], "x")
 
     @rule(parent=st.booleans())
     def creates(self, parent: bool) -> None:
@@ -206,8 +215,10 @@ class Store(RuleBasedStateMachine):
     @rule(data=st.data())
     def starts(self, data: st.DataObject) -> None:
         session_id = data.draw(st.sampled_from(self.sessions))
-        if session_id in self.turns:
-            return
+        if session_id not in self.turns:
+            self.open_turn(session_id)
+
+    def open_turn(self, session_id: str) -> None:
         turn_id = self.new("trn")
         pending = self.run(self.log.query(TURN_SQL["pending_triggers"], session_id))
         seqs = tuple(row[0] for row in pending)
@@ -234,6 +245,9 @@ class Store(RuleBasedStateMachine):
     @rule(data=st.data(), asks=st.booleans(), text=_TEXT)
     def calls(self, data: st.DataObject, asks: bool, text: str) -> None:
         session_id = data.draw(st.sampled_from(sorted(self.turns)))
+        self.ask(session_id, text, asks=asks)
+
+    def ask(self, session_id: str, text: str, *, asks: bool = True) -> None:
         turn_id, open_calls = self.turns[session_id]
         call_id = self.new("call")
         self.append(session_id, called(call_id, text=text), turn_id=turn_id)
@@ -245,18 +259,21 @@ class Store(RuleBasedStateMachine):
             self.approvals.append((session_id, approval_id, call_id))
 
     @precondition(lambda self: self.approvals)
-    @rule(data=st.data(), outcome=st.sampled_from(["allowed", "rejected", "cancelled", "expired"]))
-    def decides(self, data: st.DataObject, outcome: Any) -> None:
+    @rule(data=st.data(), outcomes=st.lists(_ENDS, min_size=1, max_size=2))
+    def decides(self, data: st.DataObject, outcomes: list[Any]) -> None:
         """Also a second time, as only a faulty writer would: it must change nothing."""
         session_id, approval_id, call_id = data.draw(st.sampled_from(self.approvals))
-        self.append(
-            session_id,
-            ApprovalDecision(
-                approval_id=ApprovalId(approval_id),
-                call_id=CallId(call_id),
-                resolution=Resolution(outcome=outcome, by=CLIENT, via="method", at=self.log.now()),
-            ),
-        )
+        for outcome in outcomes:
+            self.append(
+                session_id,
+                ApprovalDecision(
+                    approval_id=ApprovalId(approval_id),
+                    call_id=CallId(call_id),
+                    resolution=Resolution(
+                        outcome=outcome, by=CLIENT, via="method", at=self.log.now()
+                    ),
+                ),
+            )
 
     @precondition(lambda self: any(calls for _, calls in self.turns.values()))
     @rule(data=st.data(), text=_TEXT)
