@@ -73,7 +73,8 @@ async def summarise(
         return None
     covers_through = transcript.seq
     verbatim = transcript.last_requests()
-    text, usage = await _ask(model, transcript.messages(tools), window, instructions)
+    context = transcript.messages(tools, turn_id=grant.turn_id or None)
+    text, usage = await _ask(model, context, transcript.summary, window, instructions)
     if not text.strip():
         raise CallboardError("modelError", "the model gave an empty summary; nothing was changed")
     if reason == "window" and verbatim:
@@ -101,11 +102,15 @@ async def summarise(
 
 
 async def _ask(
-    model: Model, messages: tuple[ModelMessage, ...], window: int, instructions: str | None
+    model: Model,
+    messages: tuple[ModelMessage, ...],
+    summary: Text | None,
+    window: int,
+    instructions: str | None,
 ) -> tuple[str, Usage]:
     ask = f"{_ASK} {instructions}" if instructions else _ASK
     # a context that overflowed must still fit together with the question
-    fitting = fit(messages, round(window * CHARS_PER_TOKEN * 0.8))
+    fitting = fit(messages, round(window * CHARS_PER_TOKEN * 0.8), summary=summary)
     request = ModelRequest(
         system=_SYSTEM, messages=(*fitting, UserMessage(blocks=(Text(text=ask),))), tools=()
     )

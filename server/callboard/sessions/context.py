@@ -1,5 +1,6 @@
 """The context of one running turn: from the log's transcript to the next request."""
 
+import attrs
 from attrs import define, field, frozen
 
 from callboard_rpc.common import Actor, Usage
@@ -11,7 +12,7 @@ from ..models.base import Model, ModelRequest, Text, ToolSpec, UserMessage
 from ..turns.reservation import Grant
 from .cache import SessionCache
 from .compaction import summarise
-from .sizes import CHARS_PER_TOKEN, Estimate, fit
+from .sizes import Estimate, characters, fit
 from .transcript import ToolContextMode
 
 _MAX_COMPACTIONS = 3
@@ -52,19 +53,18 @@ class SessionContext:
     async def request(self, *, nudge: str | None) -> ModelRequest:
         request = await self._whole(nudge)
         if self._estimate.tokens(request) > self._budget:
-            spare = self._budget * CHARS_PER_TOKEN - len(request.system)
-            request = ModelRequest(
-                system=request.system,
-                messages=fit(request.messages, round(spare)),
-                tools=request.tools,
-                max_output_tokens=request.max_output_tokens,
-                session_key=request.session_key,
+            transcript = await self.cache.transcript(self.grant.session_id)
+            fixed = characters(attrs.evolve(request, messages=()))
+            spare = self._estimate.characters(self._budget) - fixed
+            request = attrs.evolve(
+                request, messages=fit(request.messages, spare, summary=transcript.summary)
             )
+            self._estimate.tokens(request)  # this is the one that the provider will count
         return request
 
     async def _whole(self, nudge: str | None) -> ModelRequest:
         transcript = await self.cache.transcript(self.grant.session_id)
-        messages = transcript.messages(self.settings.tools)
+        messages = transcript.messages(self.settings.tools, turn_id=self.grant.turn_id)
         if nudge is not None:
             messages = (*messages, UserMessage(blocks=(Text(text=nudge),)))
         return ModelRequest(

@@ -11,6 +11,7 @@ from callboard_rpc.events import (
     ModelChanged,
     SessionCreated,
     SessionUpdated,
+    Summary,
     TurnFinished,
 )
 
@@ -103,16 +104,23 @@ def _turn_started(tx: Transaction, record: Record) -> None:
 
 def _turn_finished(tx: Transaction, record: Record) -> None:
     finished: TurnFinished = record.value
-    known = tx.value(SQL["usage"], record.session_id)
-    total = Usage() if known is None else structure_lenient(orjson.loads(known), Usage)
-    tx.execute(
-        SQL["finish"],
-        finished.outcome,
-        finished.answered_through,
-        _dump(unstructure(add(total, finished.usage))),
-        record.session_id,
-    )
+    tx.execute(SQL["finish"], finished.outcome, finished.answered_through, record.session_id)
+    _spent(tx, record.session_id, finished.usage)
     _touch(tx, record)
+
+
+def _summarised(tx: Transaction, record: Record) -> None:
+    """What a summary cost is no turn's usage, but the session's."""
+    summary: Summary = record.value
+    if summary.usage is not None:
+        _spent(tx, record.session_id, summary.usage)
+    _touch(tx, record)
+
+
+def _spent(tx: Transaction, session_id: str, usage: Usage) -> None:
+    known = tx.value(SQL["usage"], session_id)
+    total = Usage() if known is None else structure_lenient(orjson.loads(known), Usage)
+    tx.execute(SQL["set_usage"], _dump(unstructure(add(total, usage))), session_id)
 
 
 def _forget(tx: Transaction, session_id: str) -> None:
@@ -132,6 +140,7 @@ PROJECTION = Projection(
         "model_changed": _model,
         "message": _message,
         "directive": _touch,
+        "summary": _summarised,
         "turn_started": _turn_started,
         "turn_finished": _turn_finished,
     },

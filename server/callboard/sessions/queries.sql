@@ -34,7 +34,10 @@ UPDATE sessions SET closed = 1 WHERE session_id = ?;
 UPDATE sessions SET turns = turns + 1 WHERE session_id = ?;
 
 -- name: finish
-UPDATE sessions SET last_outcome = ?, answered_through = ?, usage = ? WHERE session_id = ?;
+UPDATE sessions SET last_outcome = ?, answered_through = ? WHERE session_id = ?;
+
+-- name: set_usage
+UPDATE sessions SET usage = ? WHERE session_id = ?;
 
 -- name: usage
 SELECT usage FROM sessions WHERE session_id = ?;

@@ -63,8 +63,13 @@ class Estimate:
         self._last_characters = 0
 
     def tokens(self, request: ModelRequest) -> int:
+        """How many tokens a request has. The one that is asked about last is the one that is sent."""
         self._last_characters = characters(request)
         return round(self._last_characters / self._per_token)
+
+    def characters(self, tokens: int) -> int:
+        """How many characters so many tokens are."""
+        return round(tokens * self._per_token)
 
     def measured(self, context_tokens: int | None) -> None:
         """What the provider counted for the request that was estimated last."""
@@ -72,13 +77,43 @@ class Estimate:
             self._per_token = min(8.0, max(1.0, self._last_characters / context_tokens))
 
 
-def fit(messages: tuple[ModelMessage, ...], budget_characters: int) -> tuple[ModelMessage, ...]:
+def fit(
+    messages: tuple[ModelMessage, ...], budget_characters: int, *, summary: Text | None = None
+) -> tuple[ModelMessage, ...]:
     """The newest messages that fit, whole exchanges only; the newest exchange always stays.
 
-    Cut before a user message, so that no call loses its result.
+    Cut before a user message, so that no call loses its result. When the newest exchange alone is too
+    much, its oldest steps go, but neither what the person said nor the last step. `summary` stays
+    in front, whatever is left out behind it: its size comes off first (session-messaging 4).
     """
+    left_after = _sizes_from(messages)
     starts = [n for n, message in enumerate(messages) if isinstance(message, UserMessage)]
-    for start in starts:
-        if sum(map(message_characters, messages[start:])) <= budget_characters:
-            return messages[start:]
-    return messages[starts[-1] :] if starts else messages
+    if not starts or left_after[starts[0]] <= budget_characters:
+        return messages[starts[0] :] if starts else messages
+    kept = 0 if summary is None else len(summary.text)
+    for start in starts[1:]:
+        if left_after[start] + kept <= budget_characters:
+            return _behind(summary, messages[start:])
+    last = starts[-1]
+    asked = messages[last]
+    if last == starts[0]:
+        summary, kept = None, 0  # it is a part of what was said last
+    room = budget_characters - kept - message_characters(asked)
+    steps = [n for n in range(last + 1, len(messages)) if isinstance(messages[n], AssistantMessage)]
+    step = next((n for n in steps if left_after[n] <= room), steps[-1] if steps else len(messages))
+    return _behind(summary, (asked, *messages[step:]))
+
+
+def _sizes_from(messages: tuple[ModelMessage, ...]) -> list[int]:
+    """The size of all messages from each one on."""
+    sizes = [0] * (len(messages) + 1)
+    for n in range(len(messages) - 1, -1, -1):
+        sizes[n] = sizes[n + 1] + message_characters(messages[n])
+    return sizes
+
+
+def _behind(summary: Text | None, messages: tuple[ModelMessage, ...]) -> tuple[ModelMessage, ...]:
+    first = messages[0]
+    if summary is None or not isinstance(first, UserMessage):
+        return messages
+    return (UserMessage(blocks=(summary, *first.blocks)), *messages[1:])

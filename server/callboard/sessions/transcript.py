@@ -55,6 +55,7 @@ class _Answered:
 
     pos: int
     message_id: str
+    turn_id: str | None
     record: Record | None = None
     message: Message | None = None
     calls: list[ToolCall] = field(factory=list[ToolCall])
@@ -105,19 +106,21 @@ class Transcript:
         if message.author.kind != "agent":
             self._held[record.seq] = record
             return
-        answer = self._answer(message.message_id, record.seq)
+        answer = self._answer(message.message_id, record)
         answer.message, answer.record = message, record
 
-    def _answer(self, message_id: str, seq: int) -> _Answered:
+    def _answer(self, message_id: str, record: Record) -> _Answered:
         answer = self._answers.get(message_id)
         if answer is None:
-            answer = self._answers[message_id] = _Answered(pos=seq, message_id=message_id)
+            answer = self._answers[message_id] = _Answered(
+                pos=record.seq, message_id=message_id, turn_id=record.turn_id
+            )
             self._entries.append(answer)
         return answer
 
     def _call(self, record: Record) -> None:
         call: ToolCall = record.value
-        answer = self._answer(call.message_id, record.seq)
+        answer = self._answer(call.message_id, record)
         answer.calls.append(call)
         self._by_call[call.call_id] = answer
 
@@ -173,8 +176,22 @@ class Transcript:
                     break
         return texts[::-1]
 
-    def messages(self, tools: ToolContextMode) -> tuple[ModelMessage, ...]:
-        """The context in order. Begins with a user message; consecutive ones are joined."""
+    @property
+    def summary(self) -> Text | None:
+        """The block that stands for all that is behind the boundary. Nothing replaces it."""
+        first = self._entries[0] if self._entries else None
+        if isinstance(first, _Said) and isinstance(first.value, Summary):
+            return _summary_block(first.value)
+        return None
+
+    def messages(
+        self, tools: ToolContextMode, *, turn_id: str | None = None
+    ) -> tuple[ModelMessage, ...]:
+        """The context in order. Begins with a user message; consecutive ones are joined.
+
+        With ``audit``, tool traffic is that of the turn `turn_id` alone: a model that did not see
+        its own results would ask for them for ever.
+        """
         out: list[ModelMessage] = []
         for entry in self._entries:
             match entry:
@@ -185,7 +202,8 @@ class Transcript:
                     else:
                         out.append(UserMessage(blocks=blocks))
                 case _Answered():
-                    out.extend(_answer_messages(entry, tools))
+                    whole = tools == "replay" or (turn_id is not None and entry.turn_id == turn_id)
+                    out.extend(_answer_messages(entry, whole=whole))
         while out and not isinstance(out[0], UserMessage):
             out.insert(0, UserMessage(blocks=(Text(text="(The conversation goes on.)"),)))
         return tuple(out)
@@ -205,12 +223,16 @@ def _spoken(message: Message) -> bool:
 
 def _user_blocks(value: Message | Directive | Summary) -> tuple[Text | Image, ...]:
     match value:
-        case Summary(text=text):
-            return (Text(text=SUMMARY_INTRODUCTION + text),)
+        case Summary():
+            return (_summary_block(value),)
         case Directive(text=text, context=context):
             return (Text(text=f"{text}\n\nContext: {context}" if context else text),)
         case Message(content=content):
             return tuple(block for b in content if (block := _user_block(b)) is not None)
+
+
+def _summary_block(summary: Summary) -> Text:
+    return Text(text=SUMMARY_INTRODUCTION + summary.text)
 
 
 def _user_block(block: Any) -> Text | Image | None:
@@ -227,20 +249,16 @@ def _user_block(block: Any) -> Text | Image | None:
             return None
 
 
-def _answer_messages(entry: _Answered, tools: ToolContextMode) -> list[ModelMessage]:
+def _answer_messages(entry: _Answered, *, whole: bool) -> list[ModelMessage]:
     # calls without a result cannot be sent (coordination 11); they can only be a crash's leftovers
-    calls = (
-        {c.call_id: c for c in entry.calls if c.call_id in entry.results}
-        if tools == "replay"
-        else {}
-    )
+    calls = {c.call_id: c for c in entry.calls if whole and c.call_id in entry.results}
     blocks: list[Text | Reasoning | ToolUse] = []
     placed: set[str] = set()
     for block in entry.message.content if entry.message else ():
         match block:
             case TextContent(text=text) if text.strip():
                 blocks.append(Text(text=text))
-            case Thinking(text=text, provider=provider, opaque=opaque) if tools == "replay":
+            case Thinking(text=text, provider=provider, opaque=opaque) if whole:
                 blocks.append(Reasoning(text=text, provider=provider, opaque=opaque))
             case ToolUseRef(call_id=call_id) if call_id in calls:
                 blocks.append(_tool_use(calls[call_id]))
