@@ -3,10 +3,12 @@
 import subprocess
 from pathlib import Path
 
+import anyio
 import psutil
 import pytest
 from cli_harness import Cli, interrupt, read_until
 
+from callboard_client import Client
 from callboard_rpc.convert import structure
 from callboard_rpc.events import Event, TurnFinished
 
@@ -116,6 +118,20 @@ def test_allow_approves_once_and_shows_what(cli: Cli) -> None:
     assert result.out.count("+made by a test") == 1
     (cli.workspace / "made.txt").unlink()
     assert cli("run", "write a file").code == 3  # it was allowed once
+
+
+def test_rule_allows_what_a_standing_rule_allows_and_denies_the_rest(cli: Cli) -> None:
+    assert cli("run", "write a file", "--approve", "rule").code == 3
+
+    async def add_rule() -> None:
+        async with Client.start(env=cli.environment) as client:
+            await client.approvals.add_rule("global", "allow", "write_file")
+
+    anyio.run(add_rule)
+    result = cli("run", "write a file", "--approve", "rule")
+    assert result.code == 0
+    assert (cli.workspace / "made.txt").exists()
+    assert "?" not in result.out
 
 
 def test_json_stays_clean_while_approvals_are_decided(cli: Cli) -> None:
