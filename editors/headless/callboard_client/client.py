@@ -3,13 +3,13 @@
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any
 
 import anyio
 from anyio.abc import TaskStatus
 from attrs import evolve
 
-from callboard_rpc.common import Cursor, Json, Limits, Mode, SessionId, SubscriptionId
+from callboard_rpc.common import Cursor, Json, Limits, Mode, SessionId
 from callboard_rpc.convert import StructureError, structure_lenient, unstructure
 from callboard_rpc.events import Delivery
 from callboard_rpc.methods import METHODS
@@ -28,6 +28,7 @@ from .options import ClientOptions
 from .process import ServerProcess
 from .run import Run
 from .stream import EventStream
+from .subscriptions import Subscriptions
 
 _RETRIES = 3
 """How often a request is sent again to a new server: it may be what ends them."""
@@ -49,11 +50,11 @@ class Client:
         self._gone: Exception | None = None
         self._stopping = False
         self._grace_s = options.stop_grace_s
-        self._resuming: set[EventStream] = set()
-        self._streams: set[EventStream] = set()
-        self._routes: dict[str, EventStream] = {}
         self._desk = ApprovalDesk()
         self._tasks = anyio.create_task_group()
+        self._subscriptions = Subscriptions(
+            self, self._tasks, backoff=options.backoff, outlives=options.restart
+        )
         self._handshake: HandshakeResult | None = None
         self.server = Server(self.call)
         self.config = Config(self.call)
@@ -163,6 +164,11 @@ class Client:
         if self._link is not None:
             self._link.notify(method, params)
 
+    def post(self, method: str, params: Json) -> None:
+        """Sends a request whose answer does not matter, or nothing when there is no server."""
+        if self._link is not None and not self._stopping:
+            self._link.post(method, params)
+
     async def _wait_up(self) -> Connection:
         while True:
             if self._gone is not None:
@@ -192,7 +198,7 @@ class Client:
     ) -> EventStream:
         """History from `from_` ("now", "start" or a cursor), then live; see `EventStream`."""
         return EventStream(
-            self,
+            self._subscriptions,
             scope,
             from_=from_,
             types=None if types is None else tuple(types),
@@ -243,97 +249,6 @@ class Client:
             deltas=deltas,
         )
 
-    # --- for streams ------------------------------------------------------------------------------
-
-    async def subscribe(self, stream: EventStream, params: Json) -> None:
-        """Called by `EventStream`."""
-
-        def route(result: Any) -> None:
-            try:
-                self._routes[stream.on_subscribed(result)] = stream
-            except StructureError as fault:
-                raise ProtocolError(
-                    f"the answer to event/subscribe is malformed: {fault}"
-                ) from None
-            self._streams.add(stream)
-
-        await self.request("event/subscribe", params, on_reply=route)
-
-    async def unsubscribe(self, stream: EventStream) -> None:
-        """Called by `EventStream`."""
-        self._streams.discard(stream)
-        key = stream.subscription_id
-        if key is not None and self._routes.pop(key, None) and self._link and not self._stopping:
-            self._link.post("event/unsubscribe", {"subscriptionId": key})
-
-    def acknowledge(self, subscription_id: SubscriptionId, cursor: Cursor) -> None:
-        """Called by `EventStream`."""
-        self.notify("event/ack", {"subscriptionId": subscription_id, "cursor": cursor})
-
-    def _on_notification(self, method: str, params: Any) -> None:
-        if not isinstance(params, dict):
-            return
-        wire = cast("Json", params)
-        key = wire.get("subscriptionId")
-        stream = self._routes.get(key) if isinstance(key, str) else None
-        if stream is None:
-            return
-        try:
-            match method:
-                case "event/batch":
-                    stream.on_batch(wire)
-                case "event/delta":
-                    stream.on_delta(wire)
-                case "event/reset":
-                    self._routes.pop(cast("str", key), None)
-                    stream.on_lost()
-                    self._tasks.start_soon(self._resume, stream)
-                case _:
-                    return
-        except (KeyError, TypeError, ValueError) as fault:
-            self._fail(stream, ProtocolError(f"the server sent a malformed {method}: {fault!r}"))
-
-    def _fail(self, stream: EventStream, fault: Exception) -> None:
-        self._streams.discard(stream)
-        if stream.subscription_id is not None:
-            self._routes.pop(stream.subscription_id, None)
-        stream.fail(fault)
-
-    async def _resume(self, stream: EventStream) -> None:
-        """Subscribes again from the stream's cursor, until it works or can never work."""
-        if stream in self._resuming:
-            return
-        self._resuming.add(stream)
-        try:
-            fault = await self._resubscribe(stream)
-        finally:
-            self._resuming.discard(stream)
-        if fault is not None:
-            self._fail(stream, fault)
-
-    async def _resubscribe(self, stream: EventStream) -> Exception | None:
-        """What makes it impossible, or None when it is done (or no longer wanted)."""
-        fault: Exception | None = None
-        for delay_s in self._options.backoff.delays():
-            if stream not in self._streams or self._stopping:
-                return None
-            try:
-                await stream.subscribe()
-                return None
-            except RemoteError as refusal:
-                if not refusal.retryable:
-                    return refusal
-                fault = refusal
-                await anyio.sleep((refusal.retry_after_ms or 0) / 1000)
-            except ConnectionLost as lost:
-                if not self._options.restart:
-                    return lost
-                fault = lost
-            except ClientError as other:
-                return other
-            await anyio.sleep(delay_s)
-        return fault
-
     # --- life cycle -------------------------------------------------------------------------------
 
     async def _supervise(self, *, task_status: TaskStatus[None]) -> None:
@@ -368,7 +283,7 @@ class Client:
         link = Connection(
             process.stdin,
             process.stdout,
-            on_notification=self._on_notification,
+            on_notification=self._subscriptions.on_notification,
             handlers={**options.handlers, "approval/request": self._desk.handle},
         )
         refusal: ClientError | None = None
@@ -405,23 +320,19 @@ class Client:
     def _open(self, link: Connection) -> None:
         self._link = link
         self._up.set()
-        for stream in list(self._streams):
-            self._tasks.start_soon(self._resume, stream)
+        self._subscriptions.on_up()
 
     def _close(self) -> None:
         self._link = None
         if self._up.is_set():
             self._up = anyio.Event()
-        self._routes.clear()
-        for stream in self._streams:
-            stream.on_lost()
+        self._subscriptions.on_down()
 
     def _give_up(self, end: ClientError) -> None:
         self._gone = end
         self._ended.set()
         self._up.set()
-        for stream in self._streams:
-            stream.fail(end)
+        self._subscriptions.end(end)
         self._desk.end(end)
 
     def kill(self) -> None:

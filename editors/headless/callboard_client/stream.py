@@ -132,6 +132,10 @@ class EventStream:
         """Where a new subscription would go on: everything up to here has reached this client."""
         return self._received
 
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
     async def __aenter__(self) -> "EventStream":
         await self.subscribe()
         return self

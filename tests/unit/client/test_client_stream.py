@@ -136,6 +136,16 @@ async def test_closing_unsubscribes(start) -> None:
         assert (await client.request("fake/seen", {}))["subscriptions"] == 0
 
 
+async def test_closing_in_the_middle_of_a_reset_leaves_no_subscription(start) -> None:
+    async with start() as client:
+        stream = client.events(ALL)
+        await stream.subscribe()
+        await client.request("fake/reset", {})
+        await stream.aclose()
+        await client.server.ping()
+        assert (await client.request("fake/seen", {}))["subscriptions"] == 0
+
+
 async def test_a_missing_delta_is_told_as_a_hole(start) -> None:
     async with start() as client, client.events(ALL) as stream:
         for index in (0, 1, 3):
