@@ -146,7 +146,8 @@ class Subscription:
     async def _next(self) -> tuple[list[Record], int]:
         """What comes next, at most a batch, and the position that it reaches."""
         log = self._host.log
-        head = log.head
+        # a page may hold what was committed and is not published yet: never go back behind it
+        head = max(log.head, self.position)
         recent = log.recent(self.position)
         if recent is not None:
             wanted: list[Record] = []
