@@ -137,6 +137,17 @@ MessageContent: TypeAlias = (
 
 
 @frozen(kw_only=True)
+class UnknownVariant:
+    """A block or a subject of a kind that this version does not know, kept as it came.
+
+    Only a client meets it, from a newer server; it may show or ignore it (PROTOCOL 2).
+    """
+
+    type: str
+    fields: Json
+
+
+@frozen(kw_only=True)
 class Position:
     """A place in a text document, as in LSP: zero-based line and UTF-16 character."""
 

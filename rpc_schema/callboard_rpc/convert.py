@@ -33,6 +33,7 @@ from .common import (
     TextContent,
     Thinking,
     ToolUse,
+    UnknownVariant,
     Unset,
 )
 from .events import EVENT_TYPES, Event, UnknownData
@@ -90,15 +91,20 @@ def _describe(value: Any) -> str:
             return "an object"
 
 
-def _tagged(members: Mapping[str, type[Any]], converter: Converter) -> Callable[[Any, Any], Any]:
+def _tagged(
+    members: Mapping[str, type[Any]], converter: Converter, *, lenient: bool
+) -> Callable[[Any, Any], Any]:
     hooks: dict[str, Callable[[Any, Any], Any]] = {}
 
     def structure(value: Any, _: Any) -> Any:
         if type(value) is not dict:
             raise ValueError(f"must be an object, is {_describe(value)}")
-        tag = typing.cast("dict[str, Any]", value).get("type")
+        fields = typing.cast("dict[str, Any]", value)
+        tag = fields.get("type")
         cls = members.get(tag) if isinstance(tag, str) else None
         if cls is None:
+            if lenient and isinstance(tag, str):
+                return UnknownVariant(type=tag, fields=fields)
             raise ValueError(f"'type' must be one of {', '.join(members)}")
         hook = hooks.get(cls.__name__)
         if hook is None:
@@ -236,10 +242,11 @@ def make_converter(*, detailed: bool = False, lenient: bool = False) -> Converte
         lambda cls: get_origin(cls) is dict or cls is dict, _structure_dict
     )
     for union, members in TAGGED_UNIONS:
-        hook = _tagged(members, converter)
+        hook = _tagged(members, converter, lenient=lenient)
         converter.register_structure_hook_func(lambda cls, union=union: cls == union, hook)
     converter.register_structure_hook(Event, _event_structure(converter, detailed=detailed))
     converter.register_unstructure_hook(UnknownData, lambda unknown: unknown.data)
+    converter.register_unstructure_hook(UnknownVariant, lambda unknown: unknown.fields)
     return converter
 
 
