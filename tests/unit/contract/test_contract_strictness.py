@@ -180,6 +180,7 @@ def test_a_form_carries_its_schema_untouched() -> None:
         "callId": "call_1",
         "kind": "question",
         "title": "Which?",
+        "tool": "ask",
         "subject": {"type": "form", "message": "Which?", "schema": schema},
         "options": [],
         "createdAt": "2024-05-06T07:08:09Z",
