@@ -118,6 +118,12 @@ def end_of_turn(
         decide(tx, approval_id, resolution, fence=fence)
 
 
+def withdraw(tx: Transaction, approval_id: str, *, by: Actor, reason: str, fence: int) -> None:
+    """Takes a question back whose call will not run whatever is answered. Nothing when it has ended."""
+    resolution = Resolution(outcome="cancelled", by=by, via="cancel", at=tx.now(), reason=reason)
+    decide(tx, approval_id, resolution, fence=fence)
+
+
 class Approvals:
     """The approvals and rules of one store, and those in this process who wait for an answer.
 
@@ -184,7 +190,9 @@ class Approvals:
         def commit(tx: Transaction) -> Approval:
             row = tx.one(SQL["approval"], approval_id)
             if row is None:
-                raise CallboardError("approvalNotFound", f"there is no approval {approval_id[:80]!r}")
+                raise CallboardError(
+                    "approvalNotFound", f"there is no approval {approval_id[:80]!r}"
+                )
             approval = _approval(*row[:3])
             if approval.state == "pending" and _is_due(approval, tx.now()):
                 return _expire(tx, approval)
@@ -226,6 +234,19 @@ class Approvals:
         if approval.state == "expired":
             _refuse_unless_pending(approval)
         return approval
+
+    async def settle(self, approval_id: str, *, reason: str) -> None:
+        """Allows by policy what a rule, made since the question was asked, allows. Nothing when it has
+        ended already."""
+
+        def commit(tx: Transaction) -> None:
+            policy = Actor(kind="policy", id="rules")
+            resolution = Resolution(
+                outcome="allowed", by=policy, via="policy", at=tx.now(), reason=reason
+            )
+            decide(tx, approval_id, resolution)
+
+        await self._log.transact(commit)
 
     def _keep_rule(
         self, tx: Transaction, approval: Approval, scope: RuleScope, *, allowed: bool, by: Actor

@@ -44,6 +44,14 @@ class Permits:
 
     async def judge(self, tool: Tool, preview: Preview | None) -> Verdict:
         """What policy says of a call of `tool`."""
+        verdict = await self.judge_again(tool, preview)
+        if verdict.effect == "ask" and self._settings.unattended == "deny" and not self._attended():
+            return Verdict(effect="deny", reason=_NOBODY)
+        return verdict
+
+    async def judge_again(self, tool: Tool, preview: Preview | None) -> Verdict:
+        """What mode and rules say by now; a question that was asked is not taken back because whoever
+        was there has left."""
         roots = tuple(str(root) for root in self._workspace.roots)
         state = await self._cache.state(self._session_id)
         permissions = Permissions(
@@ -66,8 +74,6 @@ class Permits:
         )
         if decision.effect != "ask" or preview is None:
             return Verdict(effect=decision.effect, reason=decision.reason)
-        if self._settings.unattended == "deny" and not self._attended():
-            return Verdict(effect="deny", reason=_NOBODY)
         return Verdict(
             effect="ask",
             reason=decision.reason,

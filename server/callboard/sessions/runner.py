@@ -147,6 +147,7 @@ class TurnRunner:
             tool_names=lambda: [t.name for t in services.registry if in_scope(t.name, scope)],
             context=context_of,
             judge=permits.judge,
+            judge_again=permits.judge_again,
             approvals=services.approvals,
             transact=transact,
             new_id=services.log.ids.new,

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Generator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any, Literal
 
 import orjson
@@ -15,7 +15,7 @@ from callboard_rpc.common import Actor, ApprovalId, CallId, Json, SessionId, Too
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import ToolCall, ToolResult
 
-from ..approvals.service import Approvals
+from ..approvals.service import Approvals, withdraw
 from ..log.faults import StaleFence
 from ..log.text import well_formed
 from ..log.transaction import Transaction
@@ -23,10 +23,15 @@ from ..models.base import ToolOutput
 from ..tools.base import Effect, Preview, Tool, ToolContext, ToolFailure, ToolOutcome
 from ..tools.schema import structure_arguments
 from .answer import Requested
-from .reservation import Grant, assert_fence
+from .reservation import SYSTEM, Grant, assert_fence
 
 _log = logging.getLogger(__name__)
 
+_ASK_ALONE = (
+    "Not run: only now can be seen that the person has to be asked about this call. Make it again, by "
+    "itself."
+)
+_NOT_NEEDED = "the call is not run any more"
 _NO_ANSWER = "Nobody answered the request for this call in time. Nothing was run."
 
 
@@ -56,6 +61,8 @@ class Call:
     raw: str | None = None
     fault: str | None = None
     preview: Preview | None = None
+    unseen: bool = False
+    """The preview only repeats the arguments: what the call would touch is known when it begins."""
     verdict: Verdict | None = None
     approval_id: ApprovalId | None = None
 
@@ -81,7 +88,8 @@ class Caller:
     """Judges and runs the calls of one turn.
 
     `look_up` finds a tool that this session may use; `context` makes what a call is given;
-    `judge` is policy. `actor` is the agent, for the log. `asking` is held while a person is asked.
+    `judge` is policy, and `judge_again` is policy at the moment in which a call would begin, when the mode
+    and the rules may be others. `actor` is the agent, for the log. `asking` is held while a person is asked.
     """
 
     def __init__(
@@ -94,6 +102,7 @@ class Caller:
         tool_names: Callable[[], list[str]],
         context: Callable[[CallId], ToolContext],
         judge: Judge,
+        judge_again: Judge,
         approvals: Approvals,
         transact: Callable[[Callable[[Transaction], None]], Awaitable[None]],
         new_id: Callable[[str], str],
@@ -108,6 +117,7 @@ class Caller:
         self._tool_names = tool_names
         self._context = context
         self._judge = judge
+        self._judge_again = judge_again
         self._approvals = approvals
         self._transact = transact
         self._new_id = new_id
@@ -143,6 +153,7 @@ class Caller:
             if call.arguments is not None and index > 0:
                 # an earlier call of this answer may yet make it possible: show what was asked
                 call.fault = None
+                call.unseen = True
                 call.preview = Preview(
                     title=f"{call.name}",
                     subject=ToolCallSubject(name=call.name, arguments=call.shown),
@@ -242,21 +253,42 @@ class Caller:
         """Waits for permission where it must be asked for; a result when the call must not run."""
         if call.fault is not None:
             return await self._result(call, "error", call.fault)
-        verdict = call.verdict
-        if verdict is None or verdict.effect == "deny":
-            reason = verdict.reason if verdict else "it was not judged"
-            return await self._result(call, "denied", f"Denied: {reason}")
+        verdict = call.verdict or Verdict(effect="deny", reason="it was not judged")
+        if verdict.effect == "deny":
+            return await self._deny(call, verdict)
+        now = await self._by_now(call)
         if call.approval_id is None:
-            return None
+            if now.effect == "ask" and call.unseen:
+                return await self._result(call, "denied", _ASK_ALONE)
+            return None if now.effect != "deny" else await self._deny(call, now)
+        if now.effect == "deny":
+            return await self._deny(call, now)
+        if now.effect == "allow":
+            await self._approvals.settle(call.approval_id, reason=now.reason)
         with self._asking():
             resolution = await self._approvals.wait(call.approval_id)
         match resolution.outcome:
             case "allowed":
-                return None
+                now = await self._by_now(call)
+                return None if now.effect != "deny" else await self._deny(call, now)
             case "expired":
                 return await self._result(call, "timed_out", _NO_ANSWER)
             case "rejected" | "cancelled":
                 return await self._result(call, "denied", refusal(resolution))
+
+    async def _by_now(self, call: Call) -> Verdict:
+        """What holds for a call that is about to begin (coordination 50). Reads change nothing, so
+        what was said of them stands."""
+        assert call.tool is not None and call.verdict is not None
+        if call.effect == "read" and call.approval_id is None:
+            return call.verdict
+        if call.unseen:
+            with suppress(Exception):  # what it says now, its run will say, too
+                call.preview = await call.tool.preview(self._context(call.call_id), call.arguments)
+        return await self._judge_again(call.tool, call.preview)
+
+    async def _deny(self, call: Call, verdict: Verdict) -> ToolOutput:
+        return await self._result(call, "denied", f"Denied: {verdict.reason}")
 
     async def execute(self, call: Call) -> ToolOutput:
         """Runs a call that may run, and commits its result."""
@@ -334,6 +366,8 @@ class Caller:
 
         def commit(tx: Transaction) -> None:
             assert_fence(tx, grant)
+            if call.approval_id is not None:
+                withdraw(tx, call.approval_id, by=SYSTEM, reason=_NOT_NEEDED, fence=grant.fence)
             for event in outcome.events if outcome else ():
                 tx.append(
                     grant.session_id,
