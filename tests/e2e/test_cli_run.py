@@ -219,8 +219,7 @@ def test_a_reader_that_goes_away_is_no_fault(cli: Cli) -> None:
     assert process.stdout is not None
     assert process.stderr is not None
     process.stdout.close()
-    process.wait(timeout=30)
-    assert process.stderr.read() == ""
+    assert (process.wait(timeout=30), process.stderr.read()) == (141, "")
 
 
 def test_a_locale_without_unicode_still_gets_an_answer(cli: Cli) -> None:

@@ -13,10 +13,17 @@ from callboard_rpc.common import Json
 _PIPED_WIDTH = 160
 
 
+class _PlainConsole(Console):
+    """Its own way out of a broken pipe would end the event loop before anything is cleaned up."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 def open_console(*, stderr: bool = False) -> Console:
     """A console that treats what it prints as plain text: no markup, no emoji codes."""
     stream = sys.stderr if stderr else sys.stdout
-    return Console(
+    return _PlainConsole(
         file=stream,
         highlight=False,
         markup=False,
