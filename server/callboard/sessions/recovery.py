@@ -1,10 +1,12 @@
 """What is done when a host starts: the runs of hosts that are gone become interrupted, once.
 
-Nothing is run again: open calls get an `interrupted` result, text that had streamed becomes a partial
-message, pending approvals of those runs end. What was queued is still queued. Two hosts that
-start at the same time each see, inside their transaction, what the other has done already.
+Nothing is run again, and nothing of theirs runs on: commands are ended, open calls get an
+`interrupted` result, text that had streamed becomes a partial message, pending approvals of those runs
+end. What was queued is still queued. Two hosts that start at the same time each see, inside their
+transaction, what the other has done already.
 """
 
+import asyncio
 import logging
 import os
 from collections.abc import Callable, Sequence
@@ -15,6 +17,7 @@ from callboard_rpc.events import Author, Message
 from ..log.log import Log
 from ..log.transaction import SQL as LOG_SQL
 from ..log.transaction import Transaction
+from ..tools.processes import end_marked
 from ..turns.finish import Ending, Hook, close_turn
 from ..turns.projection import SQL as TURN_SQL
 from ..turns.reservation import SYSTEM, Grant
@@ -57,6 +60,7 @@ async def recover(
         for session_id, fence, _, turn_id, owner in owners
         if owner in dead or owner not in known
     ]
+    await _end_commands(log, [turn_id for _, _, turn_id in lost if turn_id is not None])
     for session_id, fence, turn_id in lost:
         grant = Grant(session_id=session_id, turn_id=turn_id or "", fence=fence)
         await log.transact(lambda tx, grant=grant: interrupt(tx, grant, hooks))
@@ -67,6 +71,19 @@ async def recover(
     if lost:
         _log.info("%d runs of servers that are gone were interrupted", len(lost))
     return [session_id for session_id, _, _ in lost]
+
+
+async def _end_commands(log: Log, turn_ids: Sequence[str]) -> None:
+    """Ends the commands that outlived their server, before their calls are said to be over."""
+    calls = [
+        call_id
+        for turn_id in turn_ids
+        for call_id, _ in await log.query(TURN_SQL["open_calls_of_turn"], turn_id)
+    ]
+    if calls:
+        ended = await asyncio.to_thread(end_marked, calls)
+        if ended:
+            _log.warning("%d processes that a server left running were ended", ended)
 
 
 def interrupt(tx: Transaction, grant: Grant, hooks: Sequence[Hook] = ()) -> None:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -305,6 +305,17 @@ def _tree(leader: int, mark: str) -> "list[psutil.Process]":
                     known.add(process.pid)
                     found.append(process)
     return found
+
+
+def end_marked(marks: Collection[str]) -> int:
+    """Ends every process that bears one of `marks`: what a server that was killed has left running.
+    Returns how many that were. Blocks; what this process itself descends from is left alone."""
+    wanted = set(marks) - {os.environ.get(MARK, "")}
+    if not wanted:
+        return 0
+    return _end(
+        lambda: _those(lambda number: any(_bears(number, mark) for mark in wanted)), leader=None
+    )
 
 
 def _those(belongs: Callable[[int], bool]) -> "list[psutil.Process]":

@@ -177,7 +177,7 @@ async def test_a_queue_behind_a_turn_is_answered_though_the_store_refused_in_bet
     tmp_path: Path, kind: str
 ) -> None:
     pause = Pause()
-    async with stage(tmp_path, pauses(pause, "one"), speaks("two")) as on:
+    async with stage(tmp_path, pauses(pause, BIG), speaks("two")) as on:
         session_id = await on.session()
         await on.say(session_id, "a")
         await pause.came()
