@@ -34,6 +34,9 @@ T = TypeVar("T")
 
 _RECENT = 8_192
 _POLL_S = 0.05
+_CALM_POLL_S = 0.25
+_CALM_AFTER_S = 10.0
+"""Without a commit for so long, by whatever process, the next one may be noticed a little later."""
 _INDEX_DELAY_S = 0.3
 _PAGE_BYTES = 1024 * 1024
 
@@ -75,6 +78,8 @@ class Log:
         self._listeners: list[Callable[[list[Record]], None]] = []
         self._moved = asyncio.Event()
         self._watchers = 0
+        self._watched = asyncio.Event()
+        self._moved_at = 0.0
         self._session_watches: dict[str, set[asyncio.Event]] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._index_wanted = asyncio.Event()
@@ -363,9 +368,7 @@ class Log:
                     self._drafts.pop(record.turn_id or "", None)
         self._recent.extend(records)
         self._head = max(self._head, records[-1].pos)
-        self._moved.set()
-        self._moved = asyncio.Event()
-        self._index_wanted.set()
+        self._moves()
         for listener in list(self._listeners):
             listener(records)
         if self._session_watches:
@@ -373,15 +376,30 @@ class Log:
                 for changed in self._session_watches.get(record.session_id, ()):
                     changed.set()
 
+    def _moves(self) -> None:
+        self._moved_at = asyncio.get_running_loop().time()
+        self._moved.set()
+        self._moved = asyncio.Event()
+        self._index_wanted.set()
+
     async def moved(self, pos: int) -> int:
         """Waits until the head is beyond `pos`, by whatever process, and returns the head."""
-        self._watchers += 1
-        try:
+        with self._watcher():
             while self._head <= pos:
                 await self._moved.wait()
             return self._head
+
+    @contextlib.contextmanager
+    def _watcher(self) -> Generator[None]:
+        """While somebody is in here, other processes' commits are looked for."""
+        self._watchers += 1
+        self._watched.set()
+        try:
+            yield
         finally:
             self._watchers -= 1
+            if not self._watchers:
+                self._watched.clear()
 
     async def approvals_moved(self, pos: int) -> None:
         """Waits for an approval that is asked or decided after `pos`: by this process, or by
@@ -404,13 +422,12 @@ class Log:
     def watching(self, session_id: str) -> Generator[asyncio.Event]:
         """An event that is set when the session may have changed, by whatever process."""
         changed = asyncio.Event()
-        self._watchers += 1
         watches = self._session_watches.setdefault(session_id, set())
         watches.add(changed)
         try:
-            yield changed
+            with self._watcher():
+                yield changed
         finally:
-            self._watchers -= 1
             watches.discard(changed)
             if not watches:
                 self._session_watches.pop(session_id, None)
@@ -428,10 +445,11 @@ class Log:
     async def _poll(self) -> None:
         """Notices the commits of other processes while somebody watches."""
         seen: int | None = None
+        clock = asyncio.get_running_loop().time
         while True:
-            await asyncio.sleep(_POLL_S)
-            if not self._watchers:
-                continue
+            await self._watched.wait()  # while nobody does, nothing is done at all
+            calm = clock() - self._moved_at > _CALM_AFTER_S
+            await asyncio.sleep(_CALM_POLL_S if calm else _POLL_S)
             with contextlib.suppress(sqlite3.Error):
                 version: int = self._versions.execute("PRAGMA data_version").fetchone()[0]
                 if version == seen:
@@ -444,9 +462,7 @@ class Log:
         head: int = self._versions.execute("SELECT max(pos) FROM events").fetchone()[0] or 0
         if head > self._head:
             self._head = head
-            self._moved.set()
-            self._moved = asyncio.Event()
-            self._index_wanted.set()
+            self._moves()
             for watches in self._session_watches.values():
                 for changed in watches:
                     changed.set()

@@ -350,16 +350,20 @@ class Sessions:
             )
             return record, running, steers, False
 
-        record, running, steers, repeated = await self._log.transact(commit)
+        # The prompt and what it starts wait for the writer together, and so share one commit.
+        appended = self._log.submit(commit)
+        try:
+            turn_id = await self._dispatcher.wake(session_id)
+        except CallboardError:
+            await appended  # what keeps the prompt out is told before what keeps its turn from starting
+            raise
+        record, running, steers, repeated = await appended
         if repeated:
             return Posted(
                 record=record, outcome="queued" if running is None else "started", turn_id=running
             )
         if steers:
             return Posted(record=record, outcome="steered", turn_id=running)
-        if running is not None:
-            return Posted(record=record, outcome="queued", turn_id=None)
-        turn_id = await self._dispatcher.wake(session_id)
         return Posted(
             record=record, outcome="queued" if turn_id is None else "started", turn_id=turn_id
         )
