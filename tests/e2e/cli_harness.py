@@ -64,6 +64,7 @@ class Cli:
             "CALLBOARD_MODEL": f"scripted/{scenario}",
         }
         self.command = [sys.executable, "-P", "-m", "callboard"]
+        self._started: list[subprocess.Popen[str]] = []
 
     def start(self, *arguments: str, **changes: Any) -> "subprocess.Popen[str]":
         settings: dict[str, Any] = {
@@ -75,7 +76,16 @@ class Cli:
             "text": True,
             **changes,
         }
-        return subprocess.Popen([*self.command, *arguments], **settings)
+        process = subprocess.Popen([*self.command, *arguments], **settings)
+        self._started.append(process)
+        return process
+
+    def close(self) -> None:
+        """Ends what a failed test left running; servers end with their clients."""
+        for process in self._started:
+            if process.poll() is None:
+                process.kill()
+                process.wait(timeout=20)
 
     def __call__(self, *arguments: str, stdin: str = "") -> Result:
         process = self.start(*arguments, stdin=subprocess.PIPE)

@@ -1,6 +1,7 @@
 """``callboard run`` against the real server."""
 
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
@@ -14,8 +15,10 @@ from callboard_rpc.events import Event, TurnFinished
 
 
 @pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return Cli(tmp_path)
+def cli(tmp_path: Path) -> Iterator[Cli]:
+    harness = Cli(tmp_path)
+    yield harness
+    harness.close()
 
 
 def test_an_answer_is_shown_with_its_end_and_exit_code_0(cli: Cli) -> None:

@@ -1,6 +1,7 @@
 """``callboard sessions``, ``tail``, ``doctor``, ``version`` and ``demo`` against the real server."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,10 @@ from cli_harness import Cli, interrupt, read_until
 
 
 @pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return Cli(tmp_path)
+def cli(tmp_path: Path) -> Iterator[Cli]:
+    harness = Cli(tmp_path)
+    yield harness
+    harness.close()
 
 
 def test_list_shows_sessions_newest_first_and_whole_ids(cli: Cli) -> None:

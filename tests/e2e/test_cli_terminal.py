@@ -6,6 +6,7 @@ import re
 import select
 import termios
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
@@ -67,8 +68,10 @@ class Terminal:
 
 
 @pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return Cli(tmp_path)
+def cli(tmp_path: Path) -> Iterator[Cli]:
+    harness = Cli(tmp_path)
+    yield harness
+    harness.close()
 
 
 def test_an_approval_is_asked_in_line_and_one_key_answers_it(cli: Cli) -> None:
