@@ -10,7 +10,13 @@ from typing import Any, Literal
 import orjson
 from attrs import define, field, frozen
 
-from callboard_rpc.approvals import Approval, ApprovalOption, Resolution, ToolCallSubject
+from callboard_rpc.approvals import (
+    AgentStep,
+    Approval,
+    ApprovalOption,
+    Resolution,
+    ToolCallSubject,
+)
 from callboard_rpc.common import Actor, ApprovalId, CallId, Json, SessionId, ToolStatus, TurnId
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import ToolCall, ToolResult
@@ -229,6 +235,11 @@ class Caller:
             subject=preview.subject,
             options=call.verdict.options,
             created_at=tx.now(),
+            path=(
+                AgentStep(
+                    session_id=SessionId(self._grant.session_id), name=self._actor.name or "agent"
+                ),
+            ),
             risk=preview.risk,
             reason=call.verdict.reason or None,
             expires_at=self._expires_at(),
