@@ -9,6 +9,7 @@ Invariant: a key goes to the provider it was found for, at that provider's base 
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -147,6 +148,19 @@ class ModelCatalog:
         if model is None:
             model = self._models[kept] = self._make(provider, card)
         return model
+
+    def warm(self) -> None:
+        """Loads the code that the first request to the configured model will need. It takes a tenth
+        of a second and changes nothing else, so it is for a thread, while nobody waits."""
+        wanted = self._wanted()
+        name = "" if wanted is None else wanted.model_id.partition("/")[0]
+        if name == SCRIPTED:
+            import_module("callboard.models.scenario_file")
+            import_module("callboard.models.scripted")
+            return
+        import_module("callboard.models.http").load()
+        provider = self._providers.get(name)
+        import_module(f"callboard.models.{provider.api if provider else 'openai_chat'}")
 
     async def list(self) -> tuple[ModelInfo, ...]:
         """Every model that is known by name, and why those cannot be used that cannot."""

@@ -45,14 +45,22 @@ def _as_it_is(text: str) -> str:
     return text
 
 
-def _settle_sniffio() -> None:
-    """Tells httpcore once that sniffio is not installed (anyio does without it by now).
+def load() -> None:
+    """Loads httpx, as a library and nothing more. A tenth of a second, the first time.
 
-    It tries to import it several times in each request, and a failed import goes to the disk each
-    time: that was a third of what a request took.
+    Its command line is left out (rich and click: half of the import, some MB). And httpcore is told
+    once that sniffio is not installed, which anyio does without by now: it tries to import it several
+    times in each request, and each failed import goes to the disk, a third of what a request took.
     """
     if "sniffio" not in sys.modules and find_spec("sniffio") is None:
         sys.modules["sniffio"] = None  # pyright: ignore[reportArgumentType]
+    if "httpx" in sys.modules:
+        return
+    sys.modules["httpx._main"] = None  # pyright: ignore[reportArgumentType]
+    try:
+        import httpx  # pyright: ignore[reportUnusedImport]  # noqa: F401
+    finally:
+        del sys.modules["httpx._main"]
 
 
 class HttpClient:
@@ -167,6 +175,7 @@ class HttpClient:
         raise ModelError(self._refusal(call, response, body))
 
     def _client(self, call: Call) -> "httpx.AsyncClient":
+        load()
         import httpx
 
         loopback = is_loopback(call.url)
@@ -174,7 +183,6 @@ class HttpClient:
         plain = loopback and call.url.startswith("http:")
         client = self._clients.get((loopback, plain))
         if client is None:
-            _settle_sniffio()
             # No limit of connections: every running turn holds one for as long as its answer lasts.
             limits = httpx.Limits(
                 max_connections=None, max_keepalive_connections=32, keepalive_expiry=_KEEPALIVE_S
@@ -222,6 +230,7 @@ class HttpClient:
     @contextmanager
     def translated(self, call: Call, phase: str, limit_s: float) -> Generator[None]:
         """Turns what the transport raises into a `ModelError` that names the provider and the phase."""
+        load()
         import httpx
 
         try:

@@ -56,15 +56,19 @@ def _block_characters(block: Text | Reasoning | ToolUse | Image) -> int:
 
 
 class Estimate:
-    """Tokens by characters, corrected by what the provider counted last."""
+    """Tokens by characters, corrected by what the provider counted last. For requests of one turn,
+    which differ in nothing but their messages."""
 
     def __init__(self) -> None:
         self._per_token = CHARS_PER_TOKEN
         self._last_characters = 0
+        self._counted: tuple[ModelMessage, ...] | None = None
 
     def tokens(self, request: ModelRequest) -> int:
         """How many tokens a request has. The one that is asked about last is the one that is sent."""
-        self._last_characters = characters(request)
+        if request.messages is not self._counted:
+            self._last_characters = characters(request)
+            self._counted = request.messages
         return round(self._last_characters / self._per_token)
 
     def characters(self, tokens: int) -> int:

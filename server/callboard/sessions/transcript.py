@@ -76,10 +76,12 @@ class Transcript:
         self._by_call: dict[str, _Answered] = {}
         self.large: list[Record] = []
         """Records whose texts are cut; `complete` brings the whole."""
+        self._made: dict[tuple[ToolContextMode, str | None], tuple[ModelMessage, ...]] = {}
 
     def apply(self, record: Record) -> None:
         """Takes in the next record."""
         self.seq = record.seq
+        self._made.clear()
         match record.type:
             case "message":
                 self._message(record)
@@ -141,6 +143,7 @@ class Transcript:
 
     def complete(self, record: Record, value: Any) -> None:
         """Puts the whole value of a `large` record in place."""
+        self._made.clear()
         for entry in self._entries:
             if isinstance(entry, _Said):
                 if entry.record is record and isinstance(value, Message | Directive | Summary):
@@ -190,8 +193,15 @@ class Transcript:
         """The context in order. Begins with a user message; consecutive ones are joined.
 
         With ``audit``, tool traffic is that of the turn `turn_id` alone: a model that did not see
-        its own results would ask for them for ever.
+        its own results would ask for them for ever. Between two records the answer is one and the
+        same object.
         """
+        made = self._made.get((tools, turn_id))
+        if made is None:
+            made = self._made[tools, turn_id] = self._make(tools, turn_id)
+        return made
+
+    def _make(self, tools: ToolContextMode, turn_id: str | None) -> tuple[ModelMessage, ...]:
         out: list[ModelMessage] = []
         for entry in self._entries:
             match entry:
