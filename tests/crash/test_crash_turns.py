@@ -1,5 +1,6 @@
 """kill -9 in the middle of a turn: it is interrupted once, nothing reruns, what waited is answered."""
 
+import os
 import sqlite3
 import time
 from collections.abc import Callable
@@ -11,7 +12,7 @@ import pytest
 
 from harness.process import ServerProcess, scenario, types
 
-MARK = "71.4"
+MARK = f"71.{os.getpid()}"
 
 SCENARIO = """
 rules:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +132,7 @@ async def test_a_cancel_in_the_same_commit_as_the_start_is_not_missed(tmp_path: 
 async def test_messaging_18_a_cancel_during_a_command_ends_its_whole_process_group(
     tmp_path: Path,
 ) -> None:
-    mark = "61.5423"
+    mark = f"61.{os.getpid()}"
     command = f"sleep {mark} & sleep {mark}; wait"
     async with stage(tmp_path, calls(("run_command", {"command": command})), allow=True) as on:
         session_id = await on.session()
