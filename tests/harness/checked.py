@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 from jsonschema.protocols import Validator
 
-from .process import ServerProcess
+from .process import RpcError, ServerProcess
 
 GENERATED = Path(__file__).parents[2] / "rpc_schema" / "generated"
 SCHEMA = json.loads((GENERATED / "schema.json").read_text("utf-8"))
@@ -89,12 +89,21 @@ class CheckedServer(ServerProcess):
 
     def __init__(self, folder: Path, **more: Any) -> None:
         self.asked: dict[int, str] = {}
-        self.results: set[str] = set()
+        self.answers: dict[int, dict[str, Any]] = {}
         super().__init__(folder, **more)
 
     def request(self, method: str, **params: Any) -> int:
         self.asked[self._id + 1] = method
         return super().request(method, **params)
+
+    def result(self, request_id: int) -> Any:
+        """The answer to a request, whether it was read already or is still to come."""
+        answer = self.answers.get(request_id)
+        if answer is None:
+            return super().result(request_id)
+        if "error" in answer:
+            raise RpcError(answer["error"])
+        return answer["result"]
 
     def receive(self, timeout: float = 30.0) -> dict[str, Any]:
         message = super().receive(timeout)
@@ -114,10 +123,10 @@ class CheckedServer(ServerProcess):
         if "method" not in message:
             assert ("result" in message) != ("error" in message), message
             method = self.asked.get(message["id"])
+            self.answers[message["id"]] = message
             if "error" in message:
                 check_error(message["error"], method)
             elif method is not None:
-                self.results.add(method)
                 result = message["result"]
                 if method == "event/list":
                     for event in result["data"]:

@@ -57,11 +57,13 @@ class ServerProcess:
             if not k.startswith(("CALLBOARD", "OPENAI", "ANTHROPIC"))
         }
         env.update(
-            HOME=str(home),
-            CALLBOARD_STORE=str(folder / "store.db"),
-            CALLBOARD_CONFIG_DIR=str(home / "config"),
-            **({"CALLBOARD_MODEL": model} if model else {}),
-            **(environ or {}),
+            {
+                "HOME": str(home),
+                "CALLBOARD_STORE": str(folder / "store.db"),
+                "CALLBOARD_CONFIG_DIR": str(home / "config"),
+                **({"CALLBOARD_MODEL": model} if model else {}),
+                **(environ or {}),
+            }
         )
         self.stderr_path = folder / f"stderr-{os.getpid()}-{id(self)}.txt"
         self._stderr = self.stderr_path.open("wb")

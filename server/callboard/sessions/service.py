@@ -45,7 +45,7 @@ from callboard_rpc.sessions import CancelScope, PromptOutcome, Session
 
 from ..log.log import Log
 from ..log.record import SELECT, Record
-from ..log.text import well_formed
+from ..log.text import all_well_formed, well_formed
 from ..log.transaction import Transaction
 from ..turns.live import Cause
 from ..turns.projection import SQL as TURN_SQL
@@ -134,7 +134,7 @@ class Sessions:
                     mode=mode,
                     model=model,
                     title=_title(title),
-                    metadata=metadata,
+                    metadata=all_well_formed(metadata),
                 ),
                 actor=by,
             )
@@ -160,7 +160,7 @@ class Sessions:
         if not isinstance(pinned, Unset):
             changes["pinned"] = pinned
         if not isinstance(metadata, Unset):
-            changes["metadata"] = metadata
+            changes["metadata"] = all_well_formed(metadata)
 
         def commit(tx: Transaction) -> None:
             _must_exist(tx, session_id)
@@ -344,7 +344,7 @@ class Sessions:
                     client_message_id=client_message_id,
                     to=to,
                     limits=limits,
-                    meta=meta,
+                    meta=all_well_formed(meta),
                 ),
                 actor=by,
             )
@@ -378,7 +378,7 @@ class Sessions:
                     text = well_formed(raw)
                     empty = empty and not text.strip()
                     size += len(text.encode())
-                    out.append(TextContent(text=text, meta=block.meta))
+                    out.append(attrs.evolve(block, text=text, meta=all_well_formed(block.meta)))
                 case ImageContent(data=data):
                     _check_image(block, index)
                     empty = False
