@@ -3,6 +3,7 @@
 from attrs import frozen
 
 from callboard_rpc.common import Actor
+from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import Author
 
 from ..log.record import Record
@@ -25,10 +26,15 @@ class Compacting:
     ) -> Record | None:
         """The summary's record, or None when there was too little to summarise.
 
-        Raises sessionNotFound, turnInProgress, and the model's failure; then nothing is written.
+        Raises sessionNotFound, sessionClosed, turnInProgress, and the model's failure; then nothing
+        is written.
         """
         services = self.services
         state = await services.cache.state(session_id)
+        if state.closed:
+            raise CallboardError(
+                "sessionClosed", f"session {session_id} is closed; it needs no summary any more"
+            )
         settings = services.settings(state.cwd)
         profile = services.profiles(state.cwd).get(state.profile)
         model = await services.catalog.resolve(

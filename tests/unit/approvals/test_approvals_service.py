@@ -37,7 +37,7 @@ rules:
   - when: {last_user: sneak, step: 0}
     answer:
       - call: {tool: run_command, arguments: {command: "mkdir .git && echo a > .git/hook"}}
-      - call: {tool: edit_file, arguments: {path: .git/hook, edits: [{old: a, new: b}]}}
+      - call: {tool: edit_file, arguments: {path: .git/hook, edits: [{old_text: a, new_text: b}]}}
   - when: {last_tool: {contains: ""}}
     answer: [{say: "It said: {{last_tool}}"}]
 default: [{say: done}]
