@@ -355,7 +355,9 @@ class Sessions:
         try:
             turn_id = await self._dispatcher.wake(session_id)
         except CallboardError:
-            await appended  # what keeps the prompt out is told before what keeps its turn from starting
+            await (
+                appended
+            )  # what keeps the prompt out is told before what keeps its turn from starting
             raise
         record, running, steers, repeated = await appended
         if repeated:
@@ -420,7 +422,7 @@ class Sessions:
     ) -> Cancelled:
         """Asks the running turn to stop, drops what waits, or both for a whole tree.
 
-        The wish is committed before anything is stopped. Raises turnMismatch when another turn than
+        The wish is committed, and whoever runs the turn that it names hears of it by the commit. Raises turnMismatch when another turn than
         `turn_id` runs, turnNotFound when there never was one of that id.
         """
         return await self._durably(self._cancel(session_id, by, scope, turn_id, reason))
@@ -459,13 +461,6 @@ class Sessions:
             return stopped, dropped
 
         stopped, dropped = await self._log.transact(commit)
-        if scope != "queue":
-            for each in ids:
-                live = self._dispatcher.live(each)
-                if live is not None:
-                    live.stop(
-                        Cause(outcome="cancelled", by=by, reason=reason or "the turn was cancelled")
-                    )
         return Cancelled(turn_id=stopped, dropped=dropped)
 
 

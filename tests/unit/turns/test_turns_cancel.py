@@ -207,6 +207,31 @@ async def test_a_second_cancel_changes_nothing(tmp_path: Path) -> None:
         assert the_end(await on.log(session_id)).outcome == "cancelled"
 
 
+async def test_a_cancel_stops_the_turn_that_it_names_and_not_the_one_after_it(
+    tmp_path: Path,
+) -> None:
+    first, second = Pause(), Pause()
+    async with stage(tmp_path, pauses(first), pauses(second, "undisturbed")) as on:
+        session_id = await on.session()
+        await on.say(session_id, "go")
+        await first.came()
+        await on.say(session_id, "and then")
+        transact = on.host.log.transact
+
+        async def late(function: Any) -> Any:
+            result = await transact(function)
+            if "_cancel" in function.__qualname__:
+                await second.came()
+            return result
+
+        on.host.log.transact = late  # type: ignore[method-assign]
+        await on.cancel(session_id)
+        second.open.set()
+        await on.idle(session_id)
+        ends = of(await on.log(session_id), "turn_finished")
+        assert [end.outcome for end in ends] == ["cancelled", "completed"]
+
+
 async def test_a_tool_that_ignores_the_cancel_is_left_behind_after_the_grace(
     tmp_path: Path,
 ) -> None:
