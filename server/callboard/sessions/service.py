@@ -355,9 +355,8 @@ class Sessions:
         try:
             turn_id = await self._dispatcher.wake(session_id)
         except CallboardError:
-            await (
-                appended
-            )  # what keeps the prompt out is told before what keeps its turn from starting
+            # what keeps the prompt out is told before what keeps its turn from starting
+            await appended
             raise
         record, running, steers, repeated = await appended
         if repeated:
@@ -422,8 +421,9 @@ class Sessions:
     ) -> Cancelled:
         """Asks the running turn to stop, drops what waits, or both for a whole tree.
 
-        The wish is committed, and whoever runs the turn that it names hears of it by the commit. Raises turnMismatch when another turn than
-        `turn_id` runs, turnNotFound when there never was one of that id.
+        The wish is committed, and whoever runs the turn that it names hears of it by the commit.
+        Raises turnMismatch when another turn than `turn_id` runs, turnNotFound when there never was
+        one of that id.
         """
         return await self._durably(self._cancel(session_id, by, scope, turn_id, reason))
 
