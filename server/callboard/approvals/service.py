@@ -331,9 +331,7 @@ class Approvals:
 
     async def rules_for(self, root_id: str, workspace: str) -> tuple[Rule, ...]:
         """The rules that apply in a session of this root and folder."""
-        return tuple(
-            _rule(row) for row in await self._log.query(SQL["rules_for"], root_id, workspace)
-        )
+        return tuple(_rule(row) for row in self._log.glance(SQL["rules_for"], root_id, workspace))
 
     async def rules(
         self,

@@ -19,7 +19,7 @@ import orjson
 from callboard_rpc.common import Actor, BlobRef, Cursor
 from callboard_rpc.errors import CallboardError
 
-from . import search
+from . import paging, search
 from .faults import store_error
 from .ids import IdSource
 from .record import SELECT, Record
@@ -175,6 +175,22 @@ class Log:
         except (sqlite3.Error, OSError) as fault:
             raise store_error(fault, self.path) or fault from fault
 
+    async def _read(self, function: "Callable[[sqlite3.Connection], T]") -> T:
+        """Runs `function` in the reader's thread."""
+        connection: Any = self._reader._conn  # pyright: ignore[reportPrivateUsage]
+        try:
+            return await self._reader._execute(function, connection)  # pyright: ignore
+        except (sqlite3.Error, OSError) as fault:
+            raise store_error(fault, self.path) or fault from fault
+
+    def glance(self, sql: str, *params: Any) -> list[tuple[Any, ...]]:
+        """Rows of a read-only statement that finds a few of them by an index, or in a table that is
+        never large: on the spot, since the way to another thread and back takes ten times as long."""
+        try:
+            return self._versions.execute(sql, params).fetchall()
+        except (sqlite3.Error, OSError) as fault:
+            raise store_error(fault, self.path) or fault from fault
+
     async def query_named(self, sql: str, params: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         """Like `query`, for a statement with ``:named`` parameters."""
         try:
@@ -195,19 +211,8 @@ class Log:
     ) -> list[Record]:
         """Records with ``after < pos < before``, in order of `pos`: the first `limit`, or with
         `backwards` the last. A page ends at `max_bytes` too, but holds at least one record."""
-        where, params = filter.where()
-        order = "seq" if filter.session_id is not None else "pos"
-        if filter.root_id is not None and self._head - after > 10 * limit:
-            order = "+pos"  # far from the end: walk the tree's sessions, not the whole log
-        upper = "" if before is None else "AND pos < ?"
-        rows = await self.query(
-            f"{SELECT} WHERE {where} AND pos > ? {upper} "
-            f"ORDER BY {order} {'DESC' if backwards else ''} LIMIT ?",
-            *params,
-            after,
-            *(() if before is None else (before,)),
-            limit,
-        )
+        span = paging.Span(after=after, before=before, backwards=backwards)
+        rows = await self._read(lambda connection: paging.rows(connection, filter, span, limit))
         records: list[Record] = []
         size = 0
         for row in rows:

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+import attrs
 import orjson
 
 from ..models.base import (
@@ -30,6 +31,23 @@ def characters(request: ModelRequest) -> int:
     return len(request.system) + tools + sum(map(message_characters, request.messages))
 
 
+class _Sizes:
+    """The sizes of messages that were seen before, by their identity: most of a request is the past."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[ModelMessage, int]] = {}
+
+    def characters(self, request: ModelRequest) -> int:
+        known: dict[int, tuple[ModelMessage, int]] = {}
+        size = characters(attrs.evolve(request, messages=()))
+        for message in request.messages:
+            seen = self._known.get(id(message)) or (message, message_characters(message))
+            known[id(message)] = seen
+            size += seen[1]
+        self._known = known  # holds the messages, so that no other can have their ids
+        return size
+
+
 def message_characters(message: ModelMessage) -> int:
     overhead = int(PER_MESSAGE * CHARS_PER_TOKEN)
     match message:
@@ -56,19 +74,16 @@ def _block_characters(block: Text | Reasoning | ToolUse | Image) -> int:
 
 
 class Estimate:
-    """Tokens by characters, corrected by what the provider counted last. For requests of one turn,
-    which differ in nothing but their messages."""
+    """Tokens by characters, corrected by what the provider counted last."""
 
     def __init__(self) -> None:
         self._per_token = CHARS_PER_TOKEN
         self._last_characters = 0
-        self._counted: tuple[ModelMessage, ...] | None = None
+        self._sizes = _Sizes()
 
     def tokens(self, request: ModelRequest) -> int:
         """How many tokens a request has. The one that is asked about last is the one that is sent."""
-        if request.messages is not self._counted:
-            self._last_characters = characters(request)
-            self._counted = request.messages
+        self._last_characters = self._sizes.characters(request)
         return round(self._last_characters / self._per_token)
 
     def characters(self, tokens: int) -> int:

@@ -47,6 +47,8 @@ class _Said:
     pos: int
     record: Record
     value: Message | Directive | Summary
+    made: UserMessage | None = None
+    """What became of it, until it changes: a step need not make the whole past anew."""
 
 
 @define(kw_only=True)
@@ -60,6 +62,8 @@ class _Answered:
     message: Message | None = None
     calls: list[ToolCall] = field(factory=list[ToolCall])
     results: dict[str, ToolResult] = field(factory=dict[str, ToolResult])
+    made: dict[bool, list[ModelMessage]] = field(factory=dict[bool, list[ModelMessage]])
+    """What became of it, with its calls or without, until it changes."""
 
 
 _Entry: TypeAlias = _Said | _Answered
@@ -96,6 +100,7 @@ class Transcript:
                 answer = self._by_call.get(result.call_id)
                 if answer is not None:
                     answer.results[result.call_id] = result
+                    answer.made.clear()
             case "summary":
                 self._summarise(record)
             case _:
@@ -110,6 +115,7 @@ class Transcript:
             return
         answer = self._answer(message.message_id, record)
         answer.message, answer.record = message, record
+        answer.made.clear()
 
     def _answer(self, message_id: str, record: Record) -> _Answered:
         answer = self._answers.get(message_id)
@@ -124,6 +130,7 @@ class Transcript:
         call: ToolCall = record.value
         answer = self._answer(call.message_id, record)
         answer.calls.append(call)
+        answer.made.clear()
         self._by_call[call.call_id] = answer
 
     def _admit(self, record: Record) -> None:
@@ -147,8 +154,10 @@ class Transcript:
         for entry in self._entries:
             if isinstance(entry, _Said):
                 if entry.record is record and isinstance(value, Message | Directive | Summary):
-                    entry.value = value
-            elif entry.record is record and isinstance(value, Message):
+                    entry.value, entry.made = value, None
+                continue
+            entry.made.clear()
+            if entry.record is record and isinstance(value, Message):
                 entry.message = value
             elif isinstance(value, ToolCall):
                 entry.calls = [value if c.call_id == value.call_id else c for c in entry.calls]
@@ -206,14 +215,19 @@ class Transcript:
         for entry in self._entries:
             match entry:
                 case _Said():
-                    blocks = _user_blocks(entry.value)
+                    said = entry.made
+                    if said is None:
+                        said = entry.made = UserMessage(blocks=_user_blocks(entry.value))
                     if out and isinstance(last := out[-1], UserMessage):
-                        out[-1] = UserMessage(blocks=(*last.blocks, *blocks))
+                        out[-1] = UserMessage(blocks=(*last.blocks, *said.blocks))
                     else:
-                        out.append(UserMessage(blocks=blocks))
+                        out.append(said)
                 case _Answered():
                     whole = tools == "replay" or (turn_id is not None and entry.turn_id == turn_id)
-                    out.extend(_answer_messages(entry, whole=whole))
+                    made = entry.made.get(whole)
+                    if made is None:
+                        made = entry.made[whole] = _answer_messages(entry, whole=whole)
+                    out.extend(made)
         while out and not isinstance(out[0], UserMessage):
             out.insert(0, UserMessage(blocks=(Text(text="(The conversation goes on.)"),)))
         return tuple(out)
