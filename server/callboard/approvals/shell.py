@@ -8,13 +8,15 @@ on certainty; rules that deny look at everything that was found.
 import re
 from typing import Final
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
+from .braces import LONGEST, expanded
 from .wrappers import ASSIGNMENT, MOST, SHELLS, program_name, scripts_of, wrapped
 
 MAX_LENGTH: Final = 128 * 1024
 """Characters. Linux runs no longer one."""
 _MAX_DEPTH: Final = 8
+_LINE_END = re.compile(r"(?<!\\)\r\n")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?!$-]")
 
 _RESERVED = frozenset(
@@ -45,7 +47,7 @@ _RESERVED = frozenset(
 )
 _OPERATORS = ("&&", "||", ";;", "|&", ";", "|", "&", "\n", "(", ")")
 _REDIRECTIONS = ("&>>", "<<<", "<<-", ">>", "<<", "<&", ">&", "<>", ">|", "&>", ">", "<")
-_HARMLESS_TARGETS = frozenset({"/dev/null", "1", "2", "-"})
+_DESCRIPTORS = frozenset({"1", "2", "-"})
 
 
 @frozen(kw_only=True)
@@ -96,7 +98,10 @@ def read(line: str) -> Line:
 def _read(line: str, depth: int) -> Line:
     if depth > _MAX_DEPTH or len(line) > MAX_LENGTH:
         return Line(commands=(), certain=False)
-    reader = _Reader(line.replace("\\\r\n", "").replace("\r\n", "\n"), depth)
+    # To bash a carriage return is a letter like any other. So a backslash in front of it quotes it,
+    # and the line end behind it ends the command: that is no continuation.
+    reader = _Reader(_LINE_END.sub("\n", line), depth)
+    reader.certain = "\r" not in line
     reader.run()
     return Line(commands=tuple(reader.commands), inner=tuple(reader.inner), certain=reader.certain)
 
@@ -114,6 +119,8 @@ class _Word:
     text: str
     quoted: bool
     expands: bool
+    braces: bool
+    """Some brace is not quoted."""
 
 
 @define(kw_only=True)
@@ -123,6 +130,8 @@ class _Pending:
     words: list[str] = field(factory=list[str])
     assignments: list[str] = field(factory=list[str])
     redirections: list[tuple[str, str]] = field(factory=list[tuple[str, str]])
+    braces: set[int] = field(factory=set[int])
+    """Which of the words hold a brace that is not quoted."""
     expands: bool = False
 
 
@@ -193,6 +202,8 @@ class _Reader:
         ):
             pass  # the number of a descriptor
         else:
+            if word.braces:
+                now.braces.add(len(now.words))
             now.words.append(word.text)
 
     def _redirect(self, operator: str) -> None:
@@ -214,8 +225,8 @@ class _Reader:
         elif operator == "<<<" and self._now.words and program_name(self._now.words[0]) in SHELLS:
             self._substitution(target.text)
             self._now.redirections.append((operator, target.text))
-        elif target.text not in _HARMLESS_TARGETS or (
-            target.text in "12" and operator not in (">&", "<&")
+        elif target.text != "/dev/null" and not (
+            target.text in _DESCRIPTORS and operator in (">&", "<&")
         ):
             self._now.redirections.append((operator, target.text))
 
@@ -228,11 +239,23 @@ class _Reader:
                 redirections=tuple(now.redirections),
                 expands=now.expands,
             )
-            self.commands.append(simple)
-            if len(wrapped(simple.words)) >= MOST:
+            self._found(simple)
+            spelled = tuple(
+                word
+                for index, given in enumerate(simple.words)
+                for word in (expanded(given) if index in now.braces else (given,))
+            )
+            if any(len(simple.words[index]) > LONGEST for index in now.braces):
                 self.certain = False
-            for script in scripts_of(simple.words):
-                self._substitution(script)
+            if spelled != simple.words:
+                self._found(evolve(simple, words=spelled))
+
+    def _found(self, simple: Simple) -> None:
+        self.commands.append(simple)
+        if len(wrapped(simple.words)) >= MOST:
+            self.certain = False
+        for script in scripts_of(simple.words):
+            self._substitution(script)
 
     def _skip_heredocs(self) -> None:
         waiting, self._heredocs = self._heredocs, []
@@ -259,7 +282,7 @@ class _Reader:
 
     def _word(self) -> _Word:
         text: list[str] = []
-        quoted = expands = False
+        quoted = expands = braces = False
         while self.at < len(self.text):
             char = self.text[self.at]
             if char in " \t\n;|&()<>":
@@ -285,9 +308,10 @@ class _Reader:
                 text.append(piece)
                 expands = expands or piece_expands
             else:
+                braces = braces or char == "{"
                 text.append(char)
                 self.at += 1
-        return _Word("".join(text), quoted, expands)
+        return _Word("".join(text), quoted, expands, braces)
 
     def _single_quoted(self) -> str:
         end = self.text.find("'", self.at + 1)
@@ -350,6 +374,8 @@ class _Reader:
                 self.certain = False
                 self._expansions(inside)
             return "$" + inside, True
+        if following == "[":  # arithmetic of old
+            self.certain = False
         if following == "'":  # $'…', whose escapes could spell anything
             self.certain = False
             self.at += 1

@@ -18,6 +18,7 @@ _WRAPPERS: Final[dict[str, int]] = {
 }  # fmt: skip
 """How many plain words come before the program that these run."""
 
+_SPLIT_STRING: Final = re.compile(r"-[A-Za-z0]*?S|--split-string=?")
 _FIND_ACTIONS: Final = ("-exec", "-execdir", "-ok", "-okdir")
 
 
@@ -65,15 +66,30 @@ def _inner_starts(words: tuple[str, ...], start: int) -> Iterator[int]:
 
 
 def scripts_of(words: tuple[str, ...]) -> list[str]:
-    """Text that this command hands to a shell: of ``sh -c``, of ``eval``."""
+    """Text that this command hands to a shell, or splits as one would: of ``sh -c``, ``eval``, ``env -S``."""
     scripts: list[str] = []
     for candidate in wrapped(words):
         program = program_name(candidate[0]) if candidate else ""
         if program == "eval":
             scripts.append(" ".join(candidate[1:]))
         elif program in SHELLS:
-            for index, word in enumerate(candidate[1:], 1):
-                if re.fullmatch(r"-[a-z]*c[a-z]*", word) and index + 1 < len(candidate):
-                    scripts.append(candidate[index + 1])
-                    break
+            scripts += _after_c(candidate[1:])
+        elif program == "env":
+            scripts += _split_by_env(candidate[1:])
     return scripts
+
+
+def _after_c(arguments: tuple[str, ...]) -> tuple[str, ...]:
+    """What may be the string of ``sh -c``: options may stand between them, some with a value."""
+    for index, word in enumerate(arguments):
+        if re.fullmatch(r"-[A-Za-z]*c[A-Za-z]*", word):
+            return tuple(w for w in arguments[index + 1 :] if w[:1] not in ("-", "+"))[:2]
+    return ()
+
+
+def _split_by_env(arguments: tuple[str, ...]) -> Iterator[str]:
+    """The strings of ``env -S``, with the words that follow them."""
+    for index, word in enumerate(arguments):
+        given = _SPLIT_STRING.match(word)
+        if given is not None:
+            yield " ".join((word[given.end() :], *arguments[index + 1 :]))
