@@ -1,7 +1,6 @@
 """What a server takes while it does nothing: memory after the start and per session, and time."""
 
 import time
-from pathlib import Path
 
 import psutil
 from figure import Figure, Topic
@@ -26,17 +25,9 @@ def _settled(peer: Peer) -> float:
 
 def _busy(peer: Peer, seconds: float) -> float:
     """Percent of a core that the child used, all its threads together, by the scheduler's count."""
-    used, began = _on_core(peer), time.perf_counter()
+    used, began = peer.on_core(), time.perf_counter()
     time.sleep(seconds)
-    return 100 * (_on_core(peer) - used) / (time.perf_counter() - began)
-
-
-def _on_core(peer: Peer) -> float:
-    tasks = Path(f"/proc/{peer.process.pid}/task")
-    if not tasks.is_dir():
-        times = psutil.Process(peer.process.pid).cpu_times()
-        return times.user + times.system
-    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks.iterdir()) / 1e9
+    return 100 * (peer.on_core() - used) / (time.perf_counter() - began)
 
 
 def measure(thorough: float) -> list[Figure]:

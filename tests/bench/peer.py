@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import psutil
 
 HERE = Path(__file__).parent
 
@@ -123,6 +124,14 @@ class Peer:
                     raise RuntimeError(f"the turn ended as {event['data']}")
                 return time.perf_counter() - began
         raise AssertionError
+
+    def on_core(self) -> float:
+        """Seconds that the child has had on a core so far, all its threads together."""
+        tasks = Path(f"/proc/{self.process.pid}/task")
+        if not tasks.is_dir():
+            times = psutil.Process(self.process.pid).cpu_times()
+            return times.user + times.system
+        return sum(int((t / "schedstat").read_text().split()[0]) for t in tasks.iterdir()) / 1e9
 
     def close(self) -> None:
         assert self.process.stdin is not None and self.process.stdout is not None
