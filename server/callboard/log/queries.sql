@@ -60,7 +60,8 @@ DELETE FROM idempotency WHERE at < ?;
 SELECT digest, answer FROM idempotency WHERE method = ? AND scope = ? AND key = ?;
 
 -- name: keep_answer
-INSERT INTO idempotency (method, scope, key, digest, answer, at) VALUES (?, ?, ?, ?, ?, ?);
+INSERT INTO idempotency (method, scope, key, digest, answer, at) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (method, scope, key) DO UPDATE SET answer = excluded.answer;
 
 -- name: to_index
 SELECT pos, type, data FROM events WHERE pos > ? ORDER BY pos LIMIT ?;

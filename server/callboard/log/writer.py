@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from callboard_rpc.errors import CallboardError
 
+from .alongside import joined
 from .faults import store_error
 from .record import Record
 from .sqlite import sqlite3
@@ -70,7 +71,7 @@ class Writer:
         if self._closed:
             future.set_exception(CallboardError("shuttingDown", "the store is closed"))
         else:
-            self._jobs.put(_Job(function, future))
+            self._jobs.put(_Job(joined(function), future))
         return future
 
     @property

@@ -2,33 +2,93 @@
 
 Answers are kept for seven days (PROTOCOL 2). A request that comes again while the first is under way
 waits for it.
+
+What must not be done twice is claimed: the transaction that does it also writes that this key has
+done it. So a server that is killed before it could keep its answer still knows, and makes the answer
+anew from what was done. What has no claim can be done again without harm.
 """
 
 import asyncio
+import contextlib
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
-from typing import TypeAlias
+from types import MappingProxyType
+from typing import Any, TypeAlias
 
 import orjson
+from attrs import frozen
 
 from callboard_rpc.errors import CallboardError
 
+from ..log.alongside import ALONGSIDE
 from ..log.clock import parse
 from ..log.log import Log
+from ..log.record import Record
 from ..log.transaction import SQL, Transaction
+from . import codec
 from .call import KeyedRequest
 
 _Place: TypeAlias = tuple[str, str, str]
 """Method, client, key."""
 
+_CLAIM = "claim "
+"""How what stands in an answer's place begins until the answer is there; JSON never does."""
+
+
+@frozen(kw_only=True)
+class Claimed:
+    """How a method's work is recognised in the log, and its answer made from it once more.
+
+    `is_done` tells the event that the work appends; `answer` gets that event's session and seq, and
+    raises as the method does.
+    """
+
+    is_done: Callable[[Record], bool]
+    answer: Callable[[str, int], Awaitable[Any]]
+
+
+class _TakenError(Exception):
+    """Another process was asked at the same time, and was first: nothing of this was written."""
+
+
+class _Claim:
+    """Writes that the work of one keyed request was done, together with it."""
+
+    def __init__(self, place: _Place, digest: str, is_done: Callable[[Record], bool]) -> None:
+        self._place = place
+        self._digest = digest
+        self._is_done = is_done
+        self._open = True
+
+    def __call__(self, tx: Transaction) -> None:
+        # What the work has started inherits its context, and lives on.
+        if not self._open:
+            return
+        done = next((record for record in tx.appended if self._is_done(record)), None)
+        if done is None:
+            return
+        if tx.one(SQL["read_answer"], *self._place) is not None:
+            raise _TakenError
+        text = f"{_CLAIM}{done.session_id} {done.seq}"
+        tx.execute(SQL["keep_answer"], *self._place, self._digest, text, tx.now())
+
+    def close(self) -> None:
+        self._open = False
+
 
 class StoredAnswers:
-    """An `IdempotencyHook` over the store; a client's keys are its own."""
+    """An `IdempotencyHook` over the store; a client's keys are its own.
 
-    def __init__(self, log: Log, *, days: int) -> None:
+    `claimed` are the methods whose work must not be done twice.
+    """
+
+    def __init__(
+        self, log: Log, *, days: int, claimed: Mapping[str, Claimed] = MappingProxyType({})
+    ) -> None:
         self._log = log
         self._days = days
+        self._claimed = claimed
         self._under_way: dict[_Place, tuple[str, asyncio.Task[bytes]]] = {}
 
     async def run(self, request: KeyedRequest, start: Callable[[], Awaitable[bytes]]) -> bytes:
@@ -63,17 +123,50 @@ class StoredAnswers:
         digest: str,
         start: Callable[[], Awaitable[bytes]],
     ) -> bytes:
-        rows = await self._log.query(SQL["read_answer"], *place)
-        if rows:
-            _must_match(digest, rows[0][0], request)
-            return rows[0][1].encode()
-        answer = await start()
+        known = await self._known(request, place, digest)
+        if known is not None:
+            return known
+        with contextlib.suppress(_TakenError):
+            return await self._keep(request, place, digest, await self._do(place, digest, start))
+        known = await self._known(request, place, digest)
+        assert known is not None  # what was taken is kept for days
+        return known
 
+    async def _do(self, place: _Place, digest: str, start: Callable[[], Awaitable[bytes]]) -> bytes:
+        claimed = self._claimed.get(place[0])
+        if claimed is None:
+            return await start()
+        claim = _Claim(place, digest, claimed.is_done)
+        before = ALONGSIDE.set(claim)
+        try:
+            return await start()
+        finally:
+            claim.close()
+            ALONGSIDE.reset(before)
+
+    async def _known(self, request: KeyedRequest, place: _Place, digest: str) -> bytes | None:
+        """The answer that is stored, or that of work which was done and had no time for an answer."""
+        rows = await self._log.query(SQL["read_answer"], *place)
+        if not rows:
+            return None
+        _must_match(digest, rows[0][0], request)
+        text: str = rows[0][1]
+        if not text.startswith(_CLAIM):
+            return text.encode()
+        request.pass_turn()
+        session_id, seq = text.removeprefix(_CLAIM).split(" ")
+        answer = codec.encode(await self._claimed[place[0]].answer(session_id, int(seq)))
+        return await self._keep(request, place, digest, answer)
+
+    async def _keep(
+        self, request: KeyedRequest, place: _Place, digest: str, answer: bytes
+    ) -> bytes:
         def keep(tx: Transaction) -> bytes:
             row = tx.one(SQL["read_answer"], *place)
-            if row is not None:  # another process was asked at the same time, and was first
+            if row is not None:
                 _must_match(digest, row[0], request)
-                return row[1].encode()
+                if not row[1].startswith(_CLAIM):  # another process was first
+                    return row[1].encode()
             tx.execute(SQL["keep_answer"], *place, digest, answer.decode(), tx.now())
             return answer
 

@@ -17,6 +17,7 @@ from .call import Handler
 from .connection import Connection
 from .greeting import version
 from .handlers import approvals, events, server, sessions
+from .handlers.claimed import claimed_methods
 from .handlers.client import Clients, ClientState
 from .idempotency import StoredAnswers
 from .lifecycle import EndReason
@@ -78,7 +79,11 @@ async def _main(wire: Wire, boot: Boot, opening: "Opening") -> int:
 
 async def _serve(wire: Wire, boot: Boot, opening: "Opening", host: Host) -> int:
     clients = Clients(host)
-    answers = StoredAnswers(host.log, days=host.settings.store.idempotency_days)
+    answers = StoredAnswers(
+        host.log,
+        days=host.settings.store.idempotency_days,
+        claimed=claimed_methods(host),
+    )
     host.spawn(answers.prune, "pruning of stored answers")
     host.spawn(lambda: _warm(host), "warm-up")
 

@@ -81,6 +81,9 @@ SELECT seq, kind, delivery FROM triggers WHERE session_id = ? AND state = 'pendi
 SELECT seq FROM triggers
 WHERE session_id = ? AND state = 'pending' AND delivery = 'steer' ORDER BY seq;
 
+-- name: trigger
+SELECT delivery, turn_id FROM triggers WHERE session_id = ? AND seq = ?;
+
 -- name: trigger_by_client_message
 SELECT seq, state, turn_id FROM triggers WHERE session_id = ? AND client_message_id = ?;
 
