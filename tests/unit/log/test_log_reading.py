@@ -4,12 +4,17 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 from log_workbench import AGENT, CLIENT, log_at, returned, said, session_in, told
 
+from callboard.log import paging
 from callboard.log.log import Log
 from callboard.log.record import Record
 from callboard.log.scope import Filter
+from callboard.log.transaction import Transaction
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import ModeChanged
 
@@ -130,6 +135,72 @@ async def test_a_page_ends_at_its_bytes_and_holds_at_least_one_record(store_path
         while page := await log.page(EVERYTHING, after=got[-1] if got else 0, max_bytes=25_000):
             got += [r.pos for r in page]
         assert len(got) == 11
+
+
+_SESSIONS = ("ses_a", "ses_b", "ses_c", "ses_d")
+
+
+@given(
+    order=st.lists(st.sampled_from(_SESSIONS), max_size=60),
+    data=st.data(),
+)
+@settings(
+    max_examples=40,
+    phases=[Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+def test_coordination_4_any_page_of_any_log_is_what_a_naive_reader_finds(
+    tmp_path_factory: pytest.TempPathFactory, order: list[str], data: st.DataObject
+) -> None:
+    near = data.draw(st.sampled_from([0, 10, 2_000]))
+
+    async def run() -> None:
+        async with log_at(tmp_path_factory.mktemp("page") / "store.db", projections=()) as log:
+            for each in ("ses_a", "ses_d"):
+                await session_in(log, each)
+            for each in ("ses_b", "ses_c"):
+                await session_in(log, each, root_id="ses_a")
+
+            def appends(tx: Transaction) -> None:
+                for n, each in enumerate(order):
+                    event: Any = said(str(n)) if n % 3 else ModeChanged(mode="ask")
+                    tx.append(each, event, actor=CLIENT)
+                if len(order) % 2:
+                    tx.delete_session("ses_b", actor=CLIENT)
+
+            await log.transact(appends)
+            everything = await log.page(EVERYTHING, limit=10_000)
+            assert [r.pos for r in everything] == sorted({r.pos for r in everything})
+            roots = {"ses_a": "ses_a", "ses_c": "ses_a", "ses_d": "ses_d"}
+            if not len(order) % 2:
+                roots["ses_b"] = "ses_a"
+            for record in everything:
+                record.root_id = roots.get(record.session_id)
+            positions = st.integers(0, log.head + 2)
+            for _ in range(8):
+                filter = Filter(
+                    session_id=data.draw(st.sampled_from([None, None, *_SESSIONS])),
+                    root_id=data.draw(st.sampled_from([None, "ses_a", "ses_d", "ses_none"])),
+                    types=data.draw(st.sampled_from([None, frozenset({"message"}), frozenset()])),
+                )
+                after = data.draw(positions)
+                before = data.draw(st.one_of(st.none(), positions))
+                limit = data.draw(st.integers(1, 12))
+                backwards = data.draw(st.booleans())
+                wanted = [
+                    r.pos
+                    for r in everything
+                    if filter.admits(r) and after < r.pos and (before is None or r.pos < before)
+                ]
+                page = await log.page(
+                    filter, after=after, before=before, limit=limit, backwards=backwards
+                )
+                part = wanted[-limit:] if backwards else wanted[:limit]
+                assert [r.pos for r in page] == part, (filter, after, before, limit, backwards)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(paging, "_NEAR", near)
+        anyio.run(run)
 
 
 # --- cursors ----------------------------------------------------------------------------------
