@@ -63,25 +63,26 @@ class Tape:
 
     def __init__(self) -> None:
         self.transcript = Transcript()
+        self.records: list[Record] = []
         self.seq = 0
         self.turn_id: str | None = None
 
     def add(self, data: Any, *, turn_id: str | None = None) -> int:
         self.seq += 1
-        self.transcript.apply(
-            Record(
-                pos=self.seq + 100,
-                session_id="ses_a",
-                seq=self.seq,
-                event_id=f"evt_{self.seq}",
-                type=EVENT_NAMES[type(data)],
-                at="2031-01-01T00:00:00.000Z",
-                actor="{}",
-                turn_id=turn_id or self.turn_id,
-                fence=0,
-                data=orjson.dumps(unstructure(data)).decode(),
-            )
+        record = Record(
+            pos=self.seq + 100,
+            session_id="ses_a",
+            seq=self.seq,
+            event_id=f"evt_{self.seq}",
+            type=EVENT_NAMES[type(data)],
+            at="2031-01-01T00:00:00.000Z",
+            actor="{}",
+            turn_id=turn_id or self.turn_id,
+            fence=0,
+            data=orjson.dumps(unstructure(data)).decode(),
         )
+        self.records.append(record)
+        self.transcript.apply(record)
         return self.seq
 
     def person(self, text: str, **more: Any) -> int:
@@ -457,7 +458,12 @@ def test_any_log_gives_a_context_that_a_provider_takes(steps: list[str], mode: A
                 tape.turn_id = f"t{n}"
             case _:
                 tape.add(Error(error=Failure(kind="internal", message="m")))
+        tape.transcript.messages(mode, turn_id=tape.turn_id)  # what is kept of it must not show
     messages = tape.transcript.messages(mode, turn_id=tape.turn_id)
+    anew = Transcript()
+    for record in tape.records:
+        anew.apply(record)
+    assert messages == anew.messages(mode, turn_id=tape.turn_id)
     assert not messages or isinstance(messages[0], UserMessage)
     for before, message in zip((None, *messages), messages, strict=False):
         if isinstance(message, UserMessage):
@@ -562,6 +568,15 @@ def test_an_estimate_learns_from_what_was_counted_for_what_was_sent() -> None:
     assert estimate.characters(1_000) == 2_000
     estimate.measured(10_000_000)  # nonsense is bounded
     assert estimate.characters(1_000) == 1_000
+
+
+def test_an_estimate_of_a_grown_request_is_the_same_as_of_a_fresh_one() -> None:
+    estimate = Estimate()
+    messages = (_user(100), *_step(1, 200))
+    for n in range(2, 6):
+        request = ModelRequest(system="s", messages=messages)
+        assert estimate.tokens(request) == Estimate().tokens(request)
+        messages = (*messages, *_step(n, 50 * n), messages[0])
 
 
 def test_everything_that_is_sent_counts() -> None:
