@@ -9,6 +9,8 @@ from stage import fake_model, floor, server
 
 _IDLE = 100
 _WATCHED_S = 5.0
+_CALM_S = 10.0
+"""When nothing has happened for so long, a server looks less often for other processes' commits."""
 
 
 def _resident(peer: Peer) -> float:
@@ -48,6 +50,7 @@ def measure(thorough: float) -> list[Figure]:
             for _ in range(_IDLE):
                 peer.turn(peer.create(cwd), "say")
             after = _settled(peer)
+            time.sleep(_CALM_S)
             watched = _busy(peer, _WATCHED_S)
     return [
         Figure(name="resident after the start", unit="MB", ours=[start], floor=[bare], target=90),

@@ -59,8 +59,12 @@ def server(port: int, folder: Path | None = None) -> Generator[tuple[Peer, Path]
         process = start(["-m", "callboard", "serve"], environment(folder, port), stderr)
         peer = Peer(process, acknowledge=True)
         stack.callback(peer.close)
-        peer.open()
-        yield peer, workspace(folder)
+        try:
+            peer.open()
+            yield peer, workspace(folder)
+        except Exception as fault:
+            fault.add_note((folder / "stderr.txt").read_text(errors="replace")[-2_000:])
+            raise
 
 
 @contextmanager
