@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from callboard.log.record import Record
@@ -422,6 +422,8 @@ _STEPS = st.lists(
 
 
 @given(steps=_STEPS, mode=st.sampled_from(["replay", "audit"]))
+@example(steps=["person", "admit", "calls", "result", "result", "answer"], mode="replay")
+@example(steps=["person", "admit", "answer", "person", "admit", "calls", "result"], mode="audit")
 def test_any_log_gives_a_context_that_a_provider_takes(steps: list[str], mode: Any) -> None:
     tape = Tape()
     tape.turn_id = "t0"
