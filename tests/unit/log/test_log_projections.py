@@ -365,7 +365,7 @@ def test_coordination_86_87_projections_deleted_and_rebuilt_compare_equal() -> N
     run_state_machine_as_test(
         Store,
         settings=settings(
-            max_examples=25,
+            max_examples=15,
             stateful_step_count=25,
             deadline=None,
             suppress_health_check=list(HealthCheck),

@@ -145,7 +145,7 @@ _SESSIONS = ("ses_a", "ses_b", "ses_c", "ses_d")
     data=st.data(),
 )
 @settings(
-    max_examples=40,
+    max_examples=20,
     phases=[Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

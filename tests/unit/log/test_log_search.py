@@ -93,7 +93,7 @@ def _naive(events: list[tuple[str, str]], query: str) -> list[str]:
     query=st.lists(_WORDS, min_size=1, max_size=3).map(" ".join),
     cut=st.integers(0, 12),
 )
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_coordination_7_search_equals_a_naive_scan_whatever_is_indexed(
     tmp_path_factory: pytest.TempPathFactory,
     events: list[tuple[str, str]],
@@ -272,7 +272,7 @@ async def test_a_search_ends_in_time_and_says_what_to_do(store_path: Path) -> No
         await session_in(log)
 
         def many(tx: Any) -> None:
-            for n in range(300):
+            for n in range(100):
                 tx.append("ses_a", returned(f"c{n}", f"w{n} " * 10_000), actor=AGENT)
 
         await log.transact(many)

@@ -43,7 +43,6 @@ async def _filled(path: Path) -> None:
 # --- privacy ----------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="POSIX modes")
 async def test_everything_is_private_from_the_first_byte_whatever_the_umask(tmp_path: Path) -> None:
     path = tmp_path / "new" / "deep" / "store.db"
     before = os.umask(0)
