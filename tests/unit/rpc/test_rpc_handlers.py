@@ -1,12 +1,12 @@
 """The table of methods and the handlers of a host are the same list."""
 
 import pytest
-from harness.inside import host_in
 
 from callboard.host import Feature
 from callboard.rpc.handlers.client import Clients
 from callboard.rpc.service import handlers_of
 from callboard_rpc.methods import METHODS
+from harness.inside import host_in
 
 pytestmark = pytest.mark.anyio
 
