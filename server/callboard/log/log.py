@@ -1,15 +1,13 @@
 """The event log: one object that a process opens once, and everything goes through.
 
 Writes are transaction functions (see `transaction`); reads go over connections of their own and
-never wait for the writer. Every commit of this process is published to listeners on the loop; the
-commits of other processes are noticed by a short poll while somebody watches.
+never wait for the writer. Every commit, of this process or another, is published by the `feed`.
 """
 
 import asyncio
 import contextlib
 import threading
-from collections import deque
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,6 +19,7 @@ from callboard_rpc.errors import CallboardError
 
 from . import paging, search
 from .faults import store_error
+from .feed import Feed
 from .ids import IdSource
 from .record import SELECT, Record
 from .scope import APPROVAL_TYPES, Filter
@@ -32,11 +31,6 @@ from .writer import Writer
 
 T = TypeVar("T")
 
-_RECENT = 8_192
-_POLL_S = 0.05
-_CALM_POLL_S = 0.25
-_CALM_AFTER_S = 10.0
-"""Without a commit for so long, by whatever process, the next one may be noticed a little later."""
 _INDEX_DELAY_S = 0.3
 _PAGE_BYTES = 1024 * 1024
 
@@ -71,16 +65,9 @@ class Log:
             projections=list(projections),
             applying=applying,
         )
-        self._head = store.head()
-        self._recent: deque[Record] = deque(maxlen=_RECENT)
+        self.feed = Feed(store)
         self._drafts: dict[str, tuple[str, str, str]] = {}
         """By turn: message id, answer and thought as they streamed; the store has them redacted."""
-        self._listeners: list[Callable[[list[Record]], None]] = []
-        self._moved = asyncio.Event()
-        self._watchers = 0
-        self._watched = asyncio.Event()
-        self._moved_at = 0.0
-        self._session_watches: dict[str, set[asyncio.Event]] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._index_wanted = asyncio.Event()
 
@@ -103,7 +90,7 @@ class Log:
     @property
     def head(self) -> int:
         """The last `pos` that this process knows to be committed."""
-        return self._head
+        return self.feed.head
 
     @property
     def queue_length(self) -> int:
@@ -112,15 +99,15 @@ class Log:
 
     async def __aenter__(self) -> "Log":
         loop = asyncio.get_running_loop()
-        self._writer = Writer(self._store, self._writing, self._publish, loop)
+        self._writer = Writer(self._store, self._writing, self.feed.committed, loop)
         self._reader = await self._open_reader()
         self._searcher = await self._open_reader()
-        self._versions = self._store.reader()
+        self.feed.listen(self._heard)
         self._tasks = [
             loop.create_task(self._index(), name="callboard-indexer"),
-            loop.create_task(self._poll(), name="callboard-poll"),
+            loop.create_task(self.feed.poll(), name="callboard-poll"),
         ]
-        if self._head:
+        if self.feed.head:
             self._index_wanted.set()
         return self
 
@@ -131,7 +118,7 @@ class Log:
         await self._writer.close()
         await self._reader.close()
         await self._searcher.close()
-        self._versions.close()
+        self.feed.close()
         self._store.close()
 
     async def _open_reader(self) -> aiosqlite.Connection:
@@ -187,7 +174,7 @@ class Log:
         """Rows of a read-only statement that finds a few of them by an index, or in a table that is
         never large: on the spot, since the way to another thread and back takes ten times as long."""
         try:
-            return self._versions.execute(sql, params).fetchall()
+            return self.feed.query(sql, params)
         except (sqlite3.Error, OSError) as fault:
             raise store_error(fault, self.path) or fault from fault
 
@@ -356,55 +343,24 @@ class Log:
                 while await self._writer.submit(search.index_batch):
                     pass
 
-    # --- following ---
+    # --- following (see `feed`) ---
 
     def listen(self, listener: Callable[[list[Record]], None]) -> Callable[[], None]:
-        """Calls `listener` on the loop with the records of each commit of this process, in order.
-        Returns what stops it."""
-        self._listeners.append(listener)
-        return lambda: self._listeners.remove(listener)
-
-    def _publish(self, records: list[Record]) -> None:
-        if any(record.type == "session_deleted" for record in records):
-            self._recent.clear()  # what is deleted is shown to nobody any more
-        if self._drafts:
-            for record in records:
-                if record.type == "turn_finished":
-                    self._drafts.pop(record.turn_id or "", None)
-        self._recent.extend(records)
-        self._head = max(self._head, records[-1].pos)
-        self._moves()
-        for listener in list(self._listeners):
-            listener(records)
-        if self._session_watches:
-            for record in records:
-                for changed in self._session_watches.get(record.session_id, ()):
-                    changed.set()
-
-    def _moves(self) -> None:
-        self._moved_at = asyncio.get_running_loop().time()
-        self._moved.set()
-        self._moved = asyncio.Event()
-        self._index_wanted.set()
+        return self.feed.listen(listener)
 
     async def moved(self, pos: int) -> int:
-        """Waits until the head is beyond `pos`, by whatever process, and returns the head."""
-        with self._watcher():
-            while self._head <= pos:
-                await self._moved.wait()
-            return self._head
+        return await self.feed.moved(pos)
 
-    @contextlib.contextmanager
-    def _watcher(self) -> Generator[None]:
-        """While somebody is in here, other processes' commits are looked for."""
-        self._watchers += 1
-        self._watched.set()
-        try:
-            yield
-        finally:
-            self._watchers -= 1
-            if not self._watchers:
-                self._watched.clear()
+    def recent(self, after: int) -> list[Record] | None:
+        return self.feed.recent(after)
+
+    def watching(self, session_id: str) -> contextlib.AbstractContextManager[asyncio.Event]:
+        return self.feed.watching(session_id)
+
+    def refresh(self) -> int:
+        """Takes in what other processes have committed by now, and returns the head."""
+        self.feed.look()
+        return self.feed.head
 
     async def approvals_moved(self, pos: int) -> None:
         """Waits for an approval that is asked or decided after `pos`: by this process, or by
@@ -415,7 +371,7 @@ class Log:
             if any(r.type in APPROVAL_TYPES for r in records):
                 moved.set()
 
-        stop = self.listen(heard)
+        stop = self.feed.listen(heard)
         try:
             # listening comes first: what is committed meanwhile is in the page or is heard
             if not await self.page(Filter(types=APPROVAL_TYPES), after=pos, limit=1):
@@ -423,66 +379,18 @@ class Log:
         finally:
             stop()
 
-    @contextlib.contextmanager
-    def watching(self, session_id: str) -> Generator[asyncio.Event]:
-        """An event that is set when the session may have changed, by whatever process."""
-        changed = asyncio.Event()
-        watches = self._session_watches.setdefault(session_id, set())
-        watches.add(changed)
-        try:
-            with self._watcher():
-                yield changed
-        finally:
-            watches.discard(changed)
-            if not watches:
-                self._session_watches.pop(session_id, None)
-
-    def recent(self, after: int) -> list[Record] | None:
-        """The records above `after` when this process committed them all just now, else None."""
-        if not self._recent or self._recent[-1].pos != self._head:
-            return None
-        count = self._head - after
-        if count > len(self._recent):
-            return None
-        tail = [self._recent[index] for index in range(-count, 0)]
-        return tail if not tail or tail[0].pos == after + 1 else None
-
-    async def _poll(self) -> None:
-        """Notices the commits of other processes while somebody watches."""
-        seen: int | None = None
-        clock = asyncio.get_running_loop().time
-        while True:
-            await self._watched.wait()  # while nobody does, nothing is done at all
-            calm = clock() - self._moved_at > _CALM_AFTER_S
-            await asyncio.sleep(_CALM_POLL_S if calm else _POLL_S)
-            with contextlib.suppress(sqlite3.Error):
-                version: int = self._versions.execute("PRAGMA data_version").fetchone()[0]
-                if version == seen:
-                    continue
-                seen = version
-                self._look()
-
-    def _look(self) -> None:
-        """Takes in how far other processes have brought the log."""
-        head: int = self._versions.execute("SELECT max(pos) FROM events").fetchone()[0] or 0
-        if head > self._head:
-            self._head = head
-            self._moves()
-            for watches in self._session_watches.values():
-                for changed in watches:
-                    changed.set()
-
-    def refresh(self) -> int:
-        """Takes in what other processes have committed by now, and returns the head."""
-        with contextlib.suppress(sqlite3.Error):
-            self._look()
-        return self._head
+    def _heard(self, records: list[Record]) -> None:
+        self._index_wanted.set()
+        if self._drafts:
+            for record in records:
+                if record.type == "turn_finished":
+                    self._drafts.pop(record.turn_id or "", None)
 
     # --- cursors ---
 
     def cursor(self, pos: int | None = None) -> Cursor:
         """The cursor of a position, the head's by default."""
-        return Cursor(f"{self.store_id}.{self._head if pos is None else pos}")
+        return Cursor(f"{self.store_id}.{self.feed.head if pos is None else pos}")
 
     def position(self, cursor: str) -> int:
         """The position of a cursor. Raises invalidCursor for another store's, or one that this
@@ -494,10 +402,9 @@ class Log:
                 f"{cursor[:80]!r} is not a cursor of the store {self.store_id}; subscribe from 'start'",
             )
         pos = int(text) if len(text) < 19 else 1 << 62
-        if pos > self._head:
-            with contextlib.suppress(sqlite3.Error):
-                self._look()  # it may come from another process of this store, just now
-        if pos > self._head:
+        if pos > self.feed.head:
+            self.feed.look()  # it may come from another process of this store, just now
+        if pos > self.feed.head:
             raise CallboardError(
                 "invalidCursor",
                 f"{cursor[:80]!r} is beyond the end of this store (it was restored from an older "

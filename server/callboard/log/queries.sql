@@ -86,3 +86,9 @@ SELECT e.pos, snippet(search, 0, '', '', '…', 24)
 FROM search JOIN events e ON e.pos = search.rowid
 WHERE search.text MATCH ? AND search.rowid < ? AND e.session_id = ?
 ORDER BY search.rowid DESC LIMIT ?;
+
+-- name: records_between
+SELECT e.pos, e.session_id, e.seq, e.event_id, e.type, e.at, e.actor, e.turn_id, e.fence, e.data,
+       coalesce(h.root_id, e.session_id)
+FROM events e LEFT JOIN heads h ON h.session_id = e.session_id
+WHERE e.pos > ? AND e.pos <= ? ORDER BY e.pos LIMIT 500;

@@ -36,11 +36,16 @@ class SessionCache:
         self._reading: list[tuple[str, list[Record]]] = []
         """Sessions that are read just now, each with what is committed meanwhile."""
         log.listen(self._heard)
+        log.feed.on_skip(self._forget_all)
 
     def read(self, session_id: str) -> SessionState | None:
         """The last committed state, or None when it is not cached. Never loads (execution 41)."""
         known = self._known.get(session_id)
         return None if known is None else known.state
+
+    def _forget_all(self) -> None:
+        self._known.clear()
+        self._transcripts.clear()
 
     def _heard(self, records: list[Record]) -> None:
         for record in records:

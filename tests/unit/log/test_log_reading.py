@@ -263,7 +263,7 @@ async def test_whoever_waits_is_told_of_a_commit_by_any_process(store_path: Path
             await changed.wait()
 
 
-async def test_the_recent_records_are_given_only_without_a_hole(store_path: Path) -> None:
+async def test_the_recent_records_hold_what_others_committed_in_between(store_path: Path) -> None:
     async with log_at(store_path) as here, log_at(store_path) as there:
         await session_in(here)
         for n in range(3):
@@ -274,7 +274,9 @@ async def test_the_recent_records_are_given_only_without_a_hole(store_path: Path
         assert here.recent(4) == []
         await there.append("ses_a", said("foreign"), actor=CLIENT)
         last = await here.append("ses_a", said("own"), actor=CLIENT)
-        assert here.recent(3) is None  # 5 is not ours
+        both = here.recent(3)
+        assert both is not None
+        assert [r.pos for r in both] == [4, 5, 6]  # 5 is not ours, and stands in its place
         only = here.recent(last.pos - 1)
         assert only is not None
         assert [r.pos for r in only] == [last.pos]

@@ -1,0 +1,178 @@
+"""Following the log: every commit, of whatever process, told once and in order.
+
+Our own commits come from the writer. Those of other processes are noticed by ``PRAGMA data_version``
+on a short poll while somebody follows, and at the latest with our own next commit, which is told
+only after all that lies before it. So a listener never sees a position twice, or one out of order.
+"""
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from typing import Any
+
+from .record import Record
+from .sqlite import sqlite3
+from .store import Store
+from .transaction import SQL
+
+_RECENT = 8_192
+_SKIPPED = 5_000
+"""More records than this from elsewhere are skipped rather than told one by one."""
+_POLL_S = 0.05
+_CALM_POLL_S = 0.08
+_CALM_AFTER_S = 10.0
+"""Without a commit for so long, by whatever process, the next one may be noticed a little later."""
+
+
+class Feed:
+    """What was committed, as it is committed. On the loop's thread; its reads are a few microseconds."""
+
+    def __init__(self, store: Store) -> None:
+        self.head = store.head()
+        """The last `pos` that this process knows to be committed."""
+        self._told = self.head
+        self._reader = store.reader()
+        self._recent: deque[Record] = deque(maxlen=_RECENT)
+        self._listeners: list[Callable[[list[Record]], None]] = []
+        self._forgetters: list[Callable[[], None]] = []
+        self._moved = asyncio.Event()
+        self._moved_at = 0.0
+        self._followers = 0
+        self._wanted = asyncio.Event()
+        self._watches: dict[str, set[asyncio.Event]] = {}
+
+    def close(self) -> None:
+        self._reader.close()
+
+    def query(self, sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Rows of a statement that takes microseconds, read on the spot."""
+        return self._reader.execute(sql, params).fetchall()
+
+    # --- listeners ---
+
+    def listen(self, listener: Callable[[list[Record]], None]) -> Callable[[], None]:
+        """Calls `listener` on the loop with the records of each commit. Those of other processes come
+        while somebody `followed` the log, or with the next commit of our own. Returns what stops it."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def on_skip(self, forget: Callable[[], None]) -> None:
+        """Calls `forget` when so much was committed elsewhere, while nobody looked, that it is not told
+        record by record: what was derived from the log before is out of date then."""
+        self._forgetters.append(forget)
+
+    @contextlib.contextmanager
+    def followed(self) -> Generator[None]:
+        """While somebody is in here, other processes' commits are looked for."""
+        self._followers += 1
+        self._wanted.set()
+        try:
+            yield
+        finally:
+            self._followers -= 1
+            if not self._followers:
+                self._wanted.clear()
+
+    async def moved(self, pos: int) -> int:
+        """Waits until the head is beyond `pos`, by whatever process, and returns the head."""
+        with self.followed():
+            while self.head <= pos:
+                await self._moved.wait()
+            return self.head
+
+    @contextlib.contextmanager
+    def watching(self, session_id: str) -> Generator[asyncio.Event]:
+        """An event that is set when the session may have changed, by whatever process."""
+        changed = asyncio.Event()
+        watches = self._watches.setdefault(session_id, set())
+        watches.add(changed)
+        try:
+            with self.followed():
+                yield changed
+        finally:
+            watches.discard(changed)
+            if not watches:
+                self._watches.pop(session_id, None)
+
+    def recent(self, after: int) -> list[Record] | None:
+        """The records above `after` when all of them are remembered, else None."""
+        if not self._recent or self._recent[-1].pos != self.head:
+            return None
+        count = self.head - after
+        if count > len(self._recent):
+            return None
+        tail = [self._recent[index] for index in range(-count, 0)]
+        return tail if not tail or tail[0].pos == after + 1 else None
+
+    # --- commits ---
+
+    def committed(self, records: list[Record]) -> None:
+        """A commit of our own; what others have committed before it is told first."""
+        first = records[0].pos
+        if first > self._told + 1:
+            with contextlib.suppress(sqlite3.Error):
+                self._take_in(below=first)
+        self._tell([record for record in records if record.pos > self._told])
+
+    def look(self) -> None:
+        """Takes in what other processes have committed by now."""
+        with contextlib.suppress(sqlite3.Error):
+            self._take_in()
+
+    async def poll(self) -> None:
+        """Notices the commits of other processes while somebody follows."""
+        seen: int | None = None
+        clock = asyncio.get_running_loop().time
+        while True:
+            await self._wanted.wait()  # while nobody does, nothing is done at all
+            calm = clock() - self._moved_at > _CALM_AFTER_S
+            await asyncio.sleep(_CALM_POLL_S if calm else _POLL_S)
+            with contextlib.suppress(sqlite3.Error):
+                version: int = self._reader.execute("PRAGMA data_version").fetchone()[0]
+                if version != seen:
+                    seen = version
+                    self._take_in()
+
+    def _take_in(self, *, below: int | None = None) -> None:
+        head: int = self._reader.execute("SELECT max(pos) FROM events").fetchone()[0] or 0
+        end = head if below is None else min(head, below - 1)
+        if end - self._told > _SKIPPED:
+            self._skip_to(end)
+        while self._told < end:
+            rows = self._reader.execute(SQL["records_between"], (self._told, end)).fetchall()
+            if not rows:
+                break  # they are deleted again
+            self._tell([Record.of(row) for row in rows])
+
+    def _skip_to(self, pos: int) -> None:
+        self._told = pos
+        self.head = max(self.head, pos)
+        self._recent.clear()
+        for forget in self._forgetters:
+            forget()
+        self._moves()
+        for watches in self._watches.values():
+            for changed in watches:
+                changed.set()
+
+    def _tell(self, records: list[Record]) -> None:
+        if not records:
+            return
+        if any(record.type == "session_deleted" for record in records):
+            self._recent.clear()  # what is deleted is shown to nobody any more
+        self._recent.extend(records)
+        self._told = records[-1].pos
+        self.head = max(self.head, self._told)
+        self._moves()
+        for listener in list(self._listeners):
+            listener(records)
+        if self._watches:
+            for record in records:
+                for changed in self._watches.get(record.session_id, ()):
+                    changed.set()
+
+    def _moves(self) -> None:
+        self._moved_at = asyncio.get_running_loop().time()
+        self._moved.set()
+        self._moved = asyncio.Event()
