@@ -33,13 +33,16 @@ Reason: TypeAlias = Literal["slow", "store"]
 
 _DELTA_S = 0.025
 _DELTA_BYTES = 4 * 1024
+_MERGED_CHARS = 64 * 1024
 _MAX_BATCH = 500
 _BATCH_BYTES = 256 * 1024
 _HOPELESS_WINDOWS = 10
 
 
 def _combine(older: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any] | None:
-    if older["index"] + older["count"] != newer["index"]:
+    """Two deltas as one, if no piece lies between. A long one is left alone: joining to it again and
+    again would copy it as often, and what waits is bounded by the queue, not by this."""
+    if older["index"] + older["count"] != newer["index"] or len(older["text"]) > _MERGED_CHARS:
         return None
     return {
         **older,
