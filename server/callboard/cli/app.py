@@ -2,10 +2,11 @@
 
 import os
 import platform
+import sys
 from collections.abc import Sequence
 from importlib.metadata import version as installed_version
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, UnusedCliTokensError
 
 from callboard_rpc.version import PROTOCOL_VERSION
 
@@ -73,7 +74,10 @@ def execute(arguments: Sequence[str]) -> int:
     prepare_streams()
     try:
         result = build()(_dash_last(arguments) or ["--help"])
-    except CycloptsError:  # it has said what was wrong
+    except CycloptsError as error:  # it has said what was wrong
+        if isinstance(error, UnusedCliTokensError):
+            sys.stderr.write("A text of several words goes in quotes.\n")
+        sys.stderr.write("callboard COMMAND --help tells what a command takes.\n")
         return Exit.USAGE
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else Exit.FAILED
