@@ -69,7 +69,9 @@ _TEXT: dict[ToolStatus, str] = {
     "timed_out": "Stopped by the turn's time limit; what it did until then stands.",
 }
 
-_UNANSWERED = "Not run: it was waiting for an approval, and nobody had answered when the turn ended."
+_UNANSWERED = (
+    "Not run: it was waiting for an approval, and nobody had answered when the turn ended."
+)
 
 
 def message_of(
