@@ -47,6 +47,11 @@ class Faults:
                     data={"errors": fault.errors},
                 )
                 return self._seen(error, correlation_id)
+            case RecursionError():
+                deep = CallboardError(
+                    "invalidParams", f"params of {method} are nested too deeply to be dealt with"
+                )
+                return self._seen(deep, correlation_id)
             case TimeoutError():
                 self._log(fault, correlation_id, method)
                 late = CallboardError(
