@@ -139,6 +139,12 @@ def _subject(approval: Approval) -> list[Text]:
             return [block(message, indent="    ")]
 
 
+def rule_line(rule_id: str) -> Text:
+    """What a standing answer has made, and how to take it back."""
+    revoke = f"callboard rules remove {rule_id}"
+    return line(("    a standing rule was made; to revoke it: ", "dim"), (revoke, "dim bold"))
+
+
 def options(approval: Approval) -> list[Text]:
     """The options behind the keys that choose them."""
     return [

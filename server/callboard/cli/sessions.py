@@ -17,7 +17,7 @@ from .exits import CommandError, Exit
 from .keys import TerminalKeyboard, person_is_there
 from .naming import resolve
 from .present import Presenter
-from .server import StoreOption, connect
+from .server import StoreOption, connect_existing
 from .terminal import line, open_console, write_json_line
 from .wording import local_time, plural, usage
 
@@ -61,7 +61,7 @@ async def list_sessions(
     """
     found: list[Session] = []
     more = False
-    async with connect(store, name="sessions") as client:
+    async with connect_existing(store, name="sessions") as client:
         async for session in client.sessions.list(cwd=cwd, archived=archived or None, query=query):
             if len(found) == limit:
                 more = True
@@ -109,7 +109,7 @@ async def show(session: str, /, *, json: Json = False, store: StoreOption | None
     json
         The session and its turns as one JSON object. (Its events: `callboard sessions export`.)
     """
-    async with connect(store, name="sessions") as client:
+    async with connect_existing(store, name="sessions") as client:
         found = await resolve(client, session)
         if json:
             turns = [unstructure(turn) async for turn in client.sessions.turns(found.session_id)]
@@ -181,7 +181,7 @@ async def search(
     console = open_console()
     count = 0
     more = False
-    async with connect(store, name="sessions") as client:
+    async with connect_existing(store, name="sessions") as client:
         within = None if session is None else (await resolve(client, session)).session_id
         async for hit in client.sessions.search(query, session_id=within, cwd=cwd):
             if count == limit:
@@ -224,7 +224,7 @@ async def export(
     output
         The file to write, which must not exist; stdout by default.
     """
-    async with connect(store, name="sessions") as client:
+    async with connect_existing(store, name="sessions") as client:
         found = await resolve(client, session)
         pieces = client.sessions.export(found.session_id, format)
         if output is None:
@@ -260,7 +260,7 @@ async def delete(
     yes
         Do not ask.
     """
-    async with connect(store, name="sessions") as client:
+    async with connect_existing(store, name="sessions") as client:
         found = [await resolve(client, given) for given in sessions]
         for session in found:
             await _confirm(session, yes=yes)
