@@ -31,6 +31,7 @@ _STATUS_STYLES = {
     "closed": "dim",
 }
 Json = Annotated[bool, Parameter(negative=())]
+ExportFormat = Literal["jsonl", "markdown"]
 Count = Annotated[int, Parameter(validator=validators.Number(gte=1))]
 
 
@@ -209,7 +210,7 @@ async def export(
     session: str,
     /,
     *,
-    format: Literal["jsonl", "markdown"] = "jsonl",
+    format: ExportFormat | None = None,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     store: StoreOption | None = None,
 ) -> int:
@@ -220,13 +221,14 @@ async def export(
     session
         Its id, or the beginning of it.
     format
-        `jsonl` or `markdown`.
+        `jsonl` or `markdown`; by default what the name of the output says (`.md`, `.markdown`), else
+        `jsonl`.
     output
         The file to write, which must not exist; stdout by default.
     """
     async with connect_existing(store, name="sessions") as client:
         found = await resolve(client, session)
-        pieces = client.sessions.export(found.session_id, format)
+        pieces = client.sessions.export(found.session_id, format or _format_of(output))
         if output is None:
             async for piece in pieces:
                 # A terminal must not obey what a model wrote; a pipe gets the bytes as they are.
@@ -241,6 +243,12 @@ async def export(
             async for piece in pieces:
                 file.write(piece)
     return Exit.OK
+
+
+def _format_of(output: Path | None) -> ExportFormat:
+    """The format that a file's name asks for."""
+    suffix = "" if output is None else output.suffix.lower()
+    return "markdown" if suffix in (".md", ".markdown") else "jsonl"
 
 
 @app.command

@@ -1,18 +1,22 @@
 """A session as text to keep: JSON lines that hold everything, or Markdown to read."""
 
-import re
-from typing import Any
+from collections.abc import Collection
+from typing import Any, Final
 
 import orjson
 
-from callboard_rpc.common import TextContent
-from callboard_rpc.events import Directive, Message, Summary, ToolCall, ToolResult, TurnFinished
+from callboard_rpc.convert import structure_lenient
+from callboard_rpc.events import EVENT_TYPES, ApprovalDecision, ToolCall, ToolResult
 
 from ..log.log import Log
 from ..log.record import Record
 from ..log.scope import Filter
+from .markdown import heading, section
+from .reading import Reading
 
 _PIECE_BYTES = 1024 * 1024
+_CALLS: Final = frozenset({"tool_call"})
+_CALLS_AT_ONCE = 100
 
 
 class Exporting:
@@ -20,6 +24,7 @@ class Exporting:
 
     def __init__(self, log: Log) -> None:
         self._log = log
+        self._reading = Reading(log)
 
     async def jsonl(self, session_id: str, *, after: int, limit: int) -> tuple[str, int | None]:
         """Events as lines of JSON, large values whole; and the position after which to go on."""
@@ -39,37 +44,59 @@ class Exporting:
         return b"".join(lines).decode(), reached
 
     async def markdown(self, session_id: str, *, after: int, limit: int) -> tuple[str, int | None]:
-        """The conversation for people; and the position after which to go on."""
+        """The conversation for people, large values whole; and the position after which to go on."""
         records = await self._page(session_id, after, limit)
-        parts = [text for record in records if (text := _section(record))]
-        return "".join(parts), (records[-1].pos if records else None)
+        parts = [await self._heading(session_id)] if after == 0 else []
+        calls = await self._calls(session_id, records)
+        size = 0
+        reached: int | None = None
+        for record in records:
+            part = section(await self._value(record), calls)
+            if reached is not None and size + len(part) > _PIECE_BYTES:
+                break
+            parts.append(part)
+            size += len(part)
+            reached = record.pos
+        return "".join(parts), reached
+
+    async def _heading(self, session_id: str) -> str:
+        session = await self._reading.session(session_id)
+        last = await self._reading.last_turn(session_id)
+        return heading(session, (last.model if last is not None else None) or session.model)
+
+    async def _calls(self, session_id: str, records: Collection[Record]) -> dict[str, ToolCall]:
+        """The calls that `records` tell of, also those that an earlier piece holds."""
+        calls: dict[str, ToolCall] = {}
+        wanted: set[str] = set()
+        for record in records:
+            match record.value:
+                case ToolCall() as call:
+                    calls[call.call_id] = call
+                case ToolResult(call_id=call_id) | ApprovalDecision(call_id=call_id):
+                    wanted.add(call_id)
+                case _:
+                    pass
+        before = min((record.pos for record in records), default=0)
+        while not wanted <= calls.keys():
+            earlier = await self._log.page(
+                Filter(session_id=session_id, types=_CALLS),
+                before=before,
+                limit=_CALLS_AT_ONCE,
+                backwards=True,
+            )
+            if not earlier:
+                break
+            calls.update((each.value.call_id, each.value) for each in earlier)
+            before = min(each.pos for each in earlier)
+        return calls
+
+    async def _value(self, record: Record) -> Any:
+        cls = EVENT_TYPES.get(record.type)
+        if cls is None or '"_blobs"' not in record.data:
+            return record.value
+        return structure_lenient(await self._log.whole(record), cls)
 
     async def _page(self, session_id: str, after: int, limit: int) -> list[Record]:
         return await self._log.page(
             Filter(session_id=session_id), after=after, limit=limit, max_bytes=_PIECE_BYTES
         )
-
-
-def _fenced(text: str) -> str:
-    """`text` as a code block, whatever fences it holds itself."""
-    fence = "`" * max(5, 1 + max(map(len, re.findall("`+", text)), default=0))
-    return f"{fence}\n{text}\n{fence}\n\n"
-
-
-def _section(record: Record) -> str | None:
-    match record.value:
-        case Message(author=author, content=content):
-            text = "\n\n".join(b.text for b in content if isinstance(b, TextContent))
-            return f"## {author.name}\n\n{text}\n\n" if text.strip() else None
-        case Directive(author=author, text=text):
-            return f"## {author.name} (directive)\n\n{text}\n\n"
-        case Summary(text=text):
-            return f"## Summary\n\n{text}\n\n"
-        case ToolCall(title=title, name=name):
-            return f"**{name}**: {title}\n\n"
-        case ToolResult(status=status, text=text):
-            return _fenced(text) if status == "ok" else f"_{status}_: {text}\n\n"
-        case TurnFinished(outcome=outcome) if outcome != "completed":
-            return f"_The turn ended: {outcome}._\n\n"
-        case _:
-            return None
