@@ -133,7 +133,9 @@ class Anthropic:
     def _failure(self, data: Json, headers: Mapping[str, str]) -> Failure:
         """The failure of an ``error`` event, with the status that its type stands for."""
         endpoint = self._endpoint
-        failure = endpoint.http.stream_failure(endpoint.card.provider, data, headers)
+        failure = endpoint.http.stream_failure(
+            endpoint.card.provider, data, headers, url=endpoint.base_url
+        )
         status = _STATUS.get(text_of(object_of(data.get("error")).get("type")))
         if status is None or failure.http_status is not None:
             return failure

@@ -29,6 +29,9 @@ class Timeouts:
 
 DEFAULT_TIMEOUTS = Timeouts()
 
+_OWN_HOSTS = {"openai": "api.openai.com", "anthropic": "api.anthropic.com"}
+"""Where a provider is unless it is told to be elsewhere; of these nobody needs to read the address."""
+
 
 @frozen(kw_only=True)
 class Call:
@@ -44,6 +47,19 @@ class Call:
         return ModelError(
             Failure(kind=kind, message=message, retryable=retryable, provider=self.provider)
         )
+
+
+def named(provider: str, url: str) -> str:
+    """`provider` for an error, and where it is when that is not the provider's own address: then the
+    address is as likely to be what is wrong."""
+    own = _OWN_HOSTS.get(provider)
+    try:
+        host = (urlsplit(url).hostname or "").lower()
+    except ValueError:
+        host = ""
+    if own is not None and (host == own or host.endswith(f".{own}")):
+        return provider
+    return f"{provider} at {origin(url)}"
 
 
 def is_loopback(url: str) -> bool:

@@ -8,6 +8,7 @@ import orjson
 from attrs import field, frozen
 
 from callboard.models.base import Image, ModelCard, ModelError
+from callboard.models.call import named
 from callboard.models.http import DEFAULT_TIMEOUTS, HttpClient, Timeouts
 from callboard.models.sse import SseEvent
 from callboard_rpc.common import Failure, Json
@@ -58,14 +59,16 @@ class Endpoint:
 
     def stream_error(self, payload: Json, headers: Mapping[str, str]) -> ModelError:
         """An error object that came in place of a part of the answer."""
-        return ModelError(self.http.stream_failure(self.card.provider, payload, headers))
+        return ModelError(
+            self.http.stream_failure(self.card.provider, payload, headers, url=self.base_url)
+        )
 
     def error(self, said: str, *, retryable: bool = False) -> ModelError:
         provider = self.card.provider
         return ModelError(
             Failure(
                 kind="modelError",
-                message=f"{provider} {said}",
+                message=f"{named(provider, self.base_url)} {said}",
                 retryable=retryable,
                 provider=provider,
             )

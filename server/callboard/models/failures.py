@@ -196,12 +196,14 @@ def http_failure(
     status: int,
     complaint: Complaint,
     *,
+    who: str,
     retry_after: int | None = None,
 ) -> Failure:
-    """The failure of a response with `status`. `complaint.message` must be clean already."""
+    """The failure of a response with `status`. `complaint.message` must be clean already. `who` is
+    what a person calls the provider (`call.named`)."""
     said = complaint.message or "no explanation"
     kind, retryable, hint = _judge(status, complaint)
-    message = f"{provider} answered {status}: {said}"
+    message = f"{who} answered {status}: {said}"
     return Failure(
         kind=kind,
         message=f"{message} {hint}".strip() if hint else message,
@@ -238,8 +240,9 @@ def _judge(status: int, complaint: Complaint) -> tuple[str, bool, str]:
     return "modelError", status in RETRYABLE_STATUS, ""
 
 
-def stream_failure(provider: str, complaint: Complaint) -> Failure:
-    """The failure that an error object in mid-stream tells of. `complaint.message` must be clean."""
+def stream_failure(provider: str, complaint: Complaint, *, who: str) -> Failure:
+    """The failure that an error object in mid-stream tells of. `complaint.message` must be clean.
+    `who` as for `http_failure`."""
     said = complaint.message or "no explanation"
     status = complaint.status
     if status is not None:
@@ -249,7 +252,7 @@ def stream_failure(provider: str, complaint: Complaint) -> Failure:
         retryable = retryable or bool(complaint.codes & _OVERLOAD_CODES)
     return Failure(
         kind=kind,
-        message=f"{provider} ended the stream with an error: {said}",
+        message=f"{who} ended the stream with an error: {said}",
         retryable=retryable and kind == "modelError",
         provider=provider,
         http_status=status,

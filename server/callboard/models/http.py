@@ -20,7 +20,7 @@ from attrs import evolve
 
 from callboard.models import failures
 from callboard.models.base import ModelError
-from callboard.models.call import DEFAULT_TIMEOUTS, Call, Timeouts, is_loopback, origin
+from callboard.models.call import DEFAULT_TIMEOUTS, Call, Timeouts, is_loopback, named, origin
 from callboard.models.sse import SseEvent, SseParser, SseTooLarge
 from callboard_rpc.common import Failure, Json
 
@@ -138,11 +138,14 @@ class HttpClient:
         """Provider text made fit for an error: bounded, on one line, without secrets."""
         return failures.clean(text, self._redact, headers)
 
-    def stream_failure(self, provider: str, payload: object, headers: Mapping[str, str]) -> Failure:
-        """The failure that an error object inside a stream (`payload`, parsed JSON) tells of."""
+    def stream_failure(
+        self, provider: str, payload: object, headers: Mapping[str, str], *, url: str
+    ) -> Failure:
+        """The failure that an error object inside a stream (`payload`, parsed JSON) tells of. `url` is
+        where it came from."""
         complaint = failures.read_complaint(payload) or failures.Complaint(message="")
         complaint = evolve(complaint, message=self.clean(complaint.message, headers))
-        return failures.stream_failure(provider, complaint)
+        return failures.stream_failure(provider, complaint, who=named(provider, url))
 
     async def _open(self, method: str, call: Call, content: bytes | None) -> "httpx.Response":
         """Send and wait for the head of the response; anything but success is a `ModelError`."""
@@ -224,6 +227,7 @@ class HttpClient:
             call.provider,
             response.status_code,
             complaint,
+            who=named(call.provider, call.url),
             retry_after=failures.retry_after_ms(response.headers, self._now()),
         )
 
@@ -359,7 +363,9 @@ class _EventReader:
             payload = None
         if failures.read_complaint(payload) is not None:
             raise ModelError(
-                self._http.stream_failure(self._call.provider, payload, self._call.headers)
+                self._http.stream_failure(
+                    self._call.provider, payload, self._call.headers, url=self._call.url
+                )
             )
         what = "a web page" if start.startswith(b"<") else "JSON"
         raise self._call.error(

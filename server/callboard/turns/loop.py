@@ -262,8 +262,11 @@ async def _ask(turn: Turn, progress: _Progress, nudge: str | None) -> Answer:
 
 async def _stream(turn: Turn, request: ModelRequest, answer: Answer) -> None:
     live = turn.live
+    failed = 0
 
     async def retried(attempt: int, delay_ms: int, failure: Failure) -> None:
+        nonlocal failed
+        failed = attempt
         live.touch()
         await turn.log.append(
             live.session_id,
@@ -282,15 +285,28 @@ async def _stream(turn: Turn, request: ModelRequest, answer: Answer) -> None:
         bytes=turn.draft_bytes,
     )
     stream = stream_with_retry(turn.model, request, policy=turn.retry, on_retry=retried)
-    async with aclosing(stream) as events:
-        await gather(
-            events,
-            answer,
-            draft=draft,
-            numbering=turn.numbering,
-            call_id=lambda: CallId(turn.log.ids.new("call")),
-            touch=live.touch,
-        )
+    try:
+        async with aclosing(stream) as events:
+            await gather(
+                events,
+                answer,
+                draft=draft,
+                numbering=turn.numbering,
+                call_id=lambda: CallId(turn.log.ids.new("call")),
+                touch=live.touch,
+            )
+    except ModelError as error:
+        if not failed or not error.failure.retryable:
+            raise
+        raise _given_up(error, failed + 1) from None
+
+
+def _given_up(error: ModelError, requests: int) -> ModelError:
+    """The failure of the last of several requests, with the way out."""
+    failure = error.failure
+    said = failure.message.rstrip(". ")
+    message = f"{said}; asked {requests} times. Try again later, or choose another model."
+    return ModelError(attrs.evolve(failure, message=message), started=error.started)
 
 
 async def _run_calls(turn: Turn, progress: _Progress, answer: Answer) -> bool:

@@ -1,6 +1,7 @@
 """The one door to providers: what comes through, what an error says, and what it must not say."""
 
 import gzip
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ import anyio
 import pytest
 
 from callboard.models.base import ModelError
+from callboard.models.call import named
 from callboard.models.http import HttpClient, Timeouts, is_loopback, origin
 from callboard.models.sse import SseEvent
 from callboard_rpc.common import Failure
@@ -176,7 +178,7 @@ async def test_a_status_becomes_a_failure_of_its_kind(
 ) -> None:
     failure = await failure_of(json_reply(payload, status=status))
     assert (failure.kind, failure.retryable, failure.http_status) == (kind, retryable, status)
-    assert failure.message.startswith(f"fake answered {status}: ")
+    assert told(failure).startswith(f"fake at ADDRESS answered {status}: ")
 
 
 @pytest.mark.parametrize(
@@ -199,16 +201,39 @@ async def test_the_providers_own_words_are_found_in_every_common_shape(payload: 
     assert "the reason" in failure.message
 
 
+def told(failure: Failure) -> str:
+    """Its message; the address, whose port was chosen by the system, under one name."""
+    return re.sub(r"http://127\.0\.0\.1:\d+", "ADDRESS", failure.message)
+
+
+@pytest.mark.parametrize(
+    ("provider", "url", "name"),
+    [
+        ("openai", "https://api.openai.com/v1", "openai"),
+        ("openai", "https://eu.api.openai.com/v1", "openai"),
+        ("anthropic", "https://api.anthropic.com", "anthropic"),
+        ("openai", "https://me:secret@llm.example/v1?key=secret", "openai at https://llm.example"),
+        ("openai", "https://api.openai.com.example/v1", "openai at https://api.openai.com.example"),
+        ("anthropic", "https://api.openai.com", "anthropic at https://api.openai.com"),
+        ("mine", "http://[::1", "mine at an address that is not a URL"),
+    ],
+)
+def test_an_error_names_the_address_unless_it_is_the_providers_own(
+    provider: str, url: str, name: str
+) -> None:
+    assert named(provider, url) == name
+
+
 async def test_an_error_page_is_told_without_its_markup() -> None:
     page = b"<html><style>p{}</style><h1>502 Bad\nGateway</h1><p>nginx</p></html>"
     failure = await failure_of(
         Reply(status=502, headers={"content-type": "text/html"}, chunks=(page,))
     )
-    assert failure.message == "fake answered 502: 502 Bad Gateway nginx"
+    assert told(failure) == "fake at ADDRESS answered 502: 502 Bad Gateway nginx"
 
 
 async def test_an_error_without_a_body_still_says_something() -> None:
-    assert (await failure_of(Reply(status=503))).message == "fake answered 503: Scripted"
+    assert told(await failure_of(Reply(status=503))) == "fake at ADDRESS answered 503: Scripted"
 
 
 async def test_an_error_body_that_breaks_off_leaves_the_status() -> None:
@@ -253,7 +278,7 @@ async def test_no_secret_that_was_sent_leaves_in_an_error() -> None:
 async def test_provider_text_is_bounded_and_on_one_line() -> None:
     failure = await failure_of(json_reply(error("a\r\n\u202eb\x00" + "x" * 50_000), status=400))
     assert len(failure.message) < 600
-    assert failure.message.startswith("fake answered 400: a b xxx")
+    assert told(failure).startswith("fake at ADDRESS answered 400: a b xxx")
 
 
 async def test_nobody_listening_is_told_and_may_be_tried_again() -> None:
