@@ -16,7 +16,6 @@ def cli(tmp_path: Path) -> Iterator[Cli]:
 
 
 def test_list_shows_sessions_newest_first_and_whole_ids(cli: Cli) -> None:
-    assert "There are no sessions here" in cli("sessions", "list").out
     first = cli.session("one", "--title", "The \x1b[31mfirst")
     second = cli.session("two")
     ids = [session["sessionId"] for session in cli.json("sessions", "list")]
@@ -93,6 +92,7 @@ def test_delete_asks_unless_told_and_deletes_for_good(cli: Cli) -> None:
     assert "--yes" in refused.err
     assert cli("sessions", "delete", session, "--yes").code == 0
     assert cli.json("sessions", "list") == []
+    assert "There are no sessions here" in cli("sessions", "list").out
     assert cli("sessions", "show", session).code == 2
 
 

@@ -1,10 +1,11 @@
 """Who answers the approvals of ``callboard run``, and how."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Literal, TypeAlias
 
 import anyio
-from attrs import define
+from attrs import define, frozen
 from rich.console import Console
 
 from callboard_client import Client, PendingApproval
@@ -22,11 +23,35 @@ Policy: TypeAlias = Literal["ask", "allow", "deny", "rule"]
 ``deny``: whatever would be asked. ``rule``: only what standing rules allow, which is never asked;
 so whatever is asked is denied."""
 
-_WHY_DENIED = {
-    "ask": "denied, because there is no terminal to ask on (--approve allow|rule|deny decides it)",
-    "deny": "denied by --approve deny",
-    "rule": "denied, because no standing rule allows it (--approve rule)",
+
+@frozen
+class _Refusal:
+    """Why nobody allowed it: `shown` to the person, and what the model is told."""
+
+    shown: str
+    told: str
+
+
+_REFUSALS: dict[Policy, _Refusal] = {
+    "ask": _Refusal(
+        "not allowed: nobody could be asked, for there is no terminal to ask on "
+        "(--approve allow|rule decides it instead)",
+        "nobody could be asked, because this run has no terminal. Nobody has looked at this call. "
+        "Go on without it, or end and say what you would have done.",
+    ),
+    "deny": _Refusal(
+        "not allowed: --approve deny refuses whatever would be asked",
+        "this run refuses whatever a person would have to be asked about. Go on without it.",
+    ),
+    "rule": _Refusal(
+        "not allowed: no standing rule allows it (--approve rule)",
+        "no standing rule allows this, and this run asks nobody. Go on without it.",
+    ),
 }
+_A_QUESTION = _Refusal(
+    "not answered: a question needs a person to answer it",
+    "nobody could be asked: this run answers no questions. Go on with what you know.",
+)
 
 _STREAM_WAIT_S = 1.0
 """How long a question waits for what was said before it to be shown. One that is older than this
@@ -63,6 +88,12 @@ class Approver:
             else:
                 self._decide(pending)
 
+    def unechoed(self) -> AbstractContextManager[None]:
+        """While it is entered, keys that answer nothing do not show amid what is streamed."""
+        if self.keyboard is None or not self.console.is_terminal:
+            return nullcontext()
+        return self.keyboard.unechoed()
+
     # --- without a person -------------------------------------------------------------------------
 
     def _decide(self, pending: PendingApproval) -> None:
@@ -79,9 +110,9 @@ class Approver:
             self._answer(pending, option)
             self._say(f"approved by {self.by}", "green")
         else:
-            reason = _WHY_DENIED.get(self.policy, "denied: a question needs a person to answer it")
-            self._answer(pending, option, reason)
-            self._say(reason, "yellow")
+            refusal = _REFUSALS.get(self.policy, _A_QUESTION)
+            self._answer(pending, option, refusal.told)
+            self._say(refusal.shown, "yellow")
             self.denied += 1
 
     # --- with one -------------------------------------------------------------------------------
@@ -142,6 +173,8 @@ class Approver:
     ) -> None:
         if pending.answer(option.option_id, feedback) and self.presenter is not None:
             self.presenter.note_answer(pending.approval_id)
+            if option.kind.startswith("reject"):
+                self.presenter.note_refusal(pending.approval.call_id)
 
     # --- showing ----------------------------------------------------------------------------------
 

@@ -45,6 +45,12 @@ class Follower:
 
     async def follow(self) -> Exit:
         """Returns when the run has ended, by whatever way."""
+        with self.approver.unechoed():
+            exit = await self._follow()
+        return exit or self._exit_code()
+
+    async def _follow(self) -> Exit | None:
+        """None when the run has come to an end of its own."""
         exit: Exit | None = None
         async with anyio.create_task_group() as tasks:
 
@@ -75,7 +81,7 @@ class Follower:
             tasks.start_soon(killed)
             tasks.start_soon(self._cancel_when_asked)
             tasks.start_soon(overdue)
-        return exit or self._exit_code()
+        return exit
 
     async def _watch(self) -> None:
         try:

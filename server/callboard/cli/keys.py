@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Protocol
+from typing import Literal, Protocol
 
 import anyio
 
@@ -17,6 +17,10 @@ class Keyboard(Protocol):
         answers a question that was not shown yet."""
         ...
 
+    def unechoed(self) -> AbstractContextManager[None]:
+        """While it is entered, only `line` shows what is typed."""
+        ...
+
     async def key(self) -> str | None: ...
 
     async def line(self) -> str | None: ...
@@ -27,6 +31,11 @@ class TerminalKeyboard:
 
     def single_keys(self) -> AbstractContextManager[None]:
         return _single_keys(sys.stdin.fileno()) if os.name == "posix" else nullcontext()
+
+    def unechoed(self) -> AbstractContextManager[None]:
+        if os.name != "posix" or not _is_in_front(sys.stdin.fileno()):
+            return nullcontext()
+        return _echo(sys.stdin.fileno(), "off")
 
     async def key(self) -> str | None:
         if os.name != "posix":
@@ -42,8 +51,9 @@ class TerminalKeyboard:
             typed = await anyio.to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True)
         else:
             descriptor = sys.stdin.fileno()
-            await anyio.wait_readable(descriptor)
-            typed = os.read(descriptor, 64 * 1024).decode(errors="replace")
+            with _echo(descriptor, "on"):
+                await anyio.wait_readable(descriptor)
+                typed = os.read(descriptor, 64 * 1024).decode(errors="replace")
         return typed.rstrip("\r\n") if typed else None
 
 
@@ -59,6 +69,29 @@ def _single_keys(descriptor: int) -> Generator[None]:
         yield
     finally:
         termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+
+
+@contextmanager
+def _echo(descriptor: int, wanted: Literal["on", "off"]) -> Generator[None]:
+    """Whether the terminal shows what is typed. Ctrl-C remains a signal."""
+    import termios
+
+    before = termios.tcgetattr(descriptor)
+    after = termios.tcgetattr(descriptor)
+    after[3] = after[3] | termios.ECHO if wanted == "on" else after[3] & ~termios.ECHO
+    termios.tcsetattr(descriptor, termios.TCSADRAIN, after)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+
+
+def _is_in_front(descriptor: int) -> bool:
+    """Whether the terminal is this process's to set: one in the background is stopped for trying."""
+    try:
+        return os.tcgetpgrp(descriptor) == os.getpgrp()
+    except OSError:  # it is not the terminal that controls this process
+        return True
 
 
 def person_is_there() -> bool:

@@ -67,6 +67,7 @@ class Presenter:
     _running: dict[str, str] = field(factory=dict[str, str])
     _shown_diffs: set[str] = field(factory=set[str])
     _answered: set[str] = field(factory=set[str])
+    _refused: set[str] = field(factory=set[str])
     _requested: dict[str, anyio.Event] = field(factory=dict[str, anyio.Event])
     _open_kind: str | None = None
     _live: Live | None = None
@@ -93,6 +94,10 @@ class Presenter:
     def note_answer(self, approval_id: str) -> None:
         """How this approval was answered has been shown already, where it was asked."""
         self._answered.add(approval_id)
+
+    def note_refusal(self, call_id: str) -> None:
+        """Why this call was refused has been shown already, where it was asked."""
+        self._refused.add(call_id)
 
     def settle(self) -> None:
         """Ends what is half shown, so that something else can be printed."""
@@ -232,7 +237,8 @@ class Presenter:
         if not own:
             shown = line("  ").append_text(shown)
         self.console.print(shown, soft_wrap=True)
-        if own:
+        told = result.status == "denied" and result.call_id in self._refused
+        if own and not told:
             fresh = result.call_id not in self._shown_diffs
             self._lines(cards.result_details(call, result, with_diff=fresh))
         self._show_running()

@@ -3,7 +3,7 @@
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import anyio
 import anyio.to_thread
@@ -13,6 +13,7 @@ from cyclopts import Parameter
 from callboard_client import Client, Run
 from callboard_rpc.common import Limits, Mode, SessionId
 from callboard_rpc.server import ClientCapabilities
+from callboard_rpc.sessions import Session
 
 from .asking import Approver, Policy
 from .exits import CommandError, Exit
@@ -23,6 +24,9 @@ from .naming import resolve
 from .present import Presenter
 from .server import StoreOption, connect
 from .terminal import line, open_console
+
+if TYPE_CHECKING:
+    from callboard.config import Loaded
 
 _SCRIPT = "scripted/demo"
 """Answers when there is no model."""
@@ -36,6 +40,7 @@ async def run(
     *,
     cwd: Annotated[Path | None, Parameter(name=["--cwd", "-C"])] = None,
     session: Annotated[str | None, Parameter(name=["--session", "-s"])] = None,
+    continue_: Annotated[bool, Parameter(name=["--continue", "-c"], negative=())] = False,
     model: Annotated[str | None, Parameter(name=["--model", "-m"])] = None,
     profile: str | None = None,
     mode: Mode | None = None,
@@ -63,6 +68,8 @@ async def run(
         The folder it works in; the current one by default.
     session
         Go on with this session; the beginning of its id is enough.
+    continue_
+        Go on with the newest session of the folder: the one in which something happened last.
     model
         The model to use, as `provider/name`.
     profile
@@ -93,6 +100,12 @@ async def run(
         raise CommandError(
             "--cwd and --session exclude each other: a session keeps its folder", exit=Exit.USAGE
         )
+    if session is not None and continue_:
+        raise CommandError("--continue and --session exclude each other", exit=Exit.USAGE)
+    if profile is not None and (session is not None or continue_):
+        raise CommandError(
+            "--profile is for a new session: one that goes on keeps its own", exit=Exit.USAGE
+        )
     interrupts = Interrupts()
     code = Exit.CANCELLED
     async with anyio.create_task_group() as tasks:
@@ -100,11 +113,15 @@ async def run(
         interrupts.scope = tasks.cancel_scope
         capabilities = ClientCapabilities(approvals=True, deltas=not json)
         async with connect(store, name="run", capabilities=capabilities) as client:
-            found = None if session is None else (await resolve(client, session)).session_id
+            found = None if session is None else await resolve(client, session)
+            if continue_:
+                found = await _newest(client, folder)
+            if model is None and (found is None or found.model is None):
+                await _tell_of_the_model(client, folder, found.profile if found else profile)
             turn = client.run(
                 text,
                 cwd=folder,
-                session_id=found,
+                session_id=None if found is None else found.session_id,
                 title=title,
                 profile=profile,
                 model=model,
@@ -115,8 +132,6 @@ async def run(
             async with turn:
                 interrupts.scope = None
                 await _tell_what_does_not_count(turn.session.cwd)
-                if turn.session.model is None and model is None:
-                    await _tell_why_no_model(client)
                 code = await _follow(client, turn, interrupts, approve, timeout, json=json)
         tasks.cancel_scope.cancel()
     return code
@@ -160,23 +175,54 @@ async def _follow(
     return await follower.follow()
 
 
-async def _tell_what_does_not_count(folder: str) -> None:
-    """What is wrong in the configuration, on stderr: the turn goes on without it."""
+async def _newest(client: Client, folder: Path) -> Session:
+    """The session of `folder` in which something happened last, and that can go on."""
+    async for session in client.sessions.list(cwd=folder):
+        if not session.closed:
+            return session
+    raise CommandError(
+        f"there is no session in {folder} to go on with",
+        exit=Exit.USAGE,
+        hint="Leave --continue out to begin one; `callboard sessions list` shows those elsewhere.",
+    )
+
+
+async def _load_configuration(folder: str) -> "Loaded":
     from callboard.config import load, user_config_dir
 
-    folder_of_user = user_config_dir(os.environ)
-    loaded = await anyio.to_thread.run_sync(load, os.environ, folder_of_user, Path(folder))
+    return await anyio.to_thread.run_sync(
+        load, os.environ, user_config_dir(os.environ), Path(folder)
+    )
+
+
+async def _tell_what_does_not_count(folder: str) -> None:
+    """What is wrong in the configuration, on stderr: the turn goes on without it."""
+    loaded = await _load_configuration(folder)
     console = open_console(stderr=True)
     for warning in loaded.warnings:
         console.print(line((f"! {warning}", "yellow")), soft_wrap=True)
 
 
-async def _tell_why_no_model(client: Client) -> None:
-    """On stderr, why the built-in script answers and no model, when it does."""
+async def _tell_of_the_model(client: Client, folder: Path, profile: str | None) -> None:
+    """Before a session is made: on stderr, why the built-in script answers and no model, when it does.
+
+    Raises `CommandError` when the model that was asked for cannot be used.
+    """
     info = await client.server.info()
-    if info.model == _SCRIPT:
-        why = f"! {info.model} answers: {info.model_source}"
-        open_console(stderr=True).print(line((why, "yellow")), soft_wrap=True)
+    if info.model is not None and info.model != _SCRIPT:
+        return
+    named = profile or (await _load_configuration(str(folder))).settings.profile or "default"
+    async for each in client.profiles.list(cwd=folder):
+        if each.name == named and each.model is not None:
+            return  # this agent brings its own
+    if info.model is None:
+        raise CommandError(
+            info.model_source or "there is no model that could be used",
+            exit=Exit.USAGE,
+            hint="--model chooses another; `callboard doctor` tells which were found.",
+        )
+    why = f"! {info.model} answers: {info.model_source}"
+    open_console(stderr=True).print(line((why, "yellow")), soft_wrap=True)
 
 
 def _introduce(presenter: Presenter, session_id: SessionId) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated
 import anyio
 from cyclopts import Parameter, validators
 
-from callboard_client import Client
+from callboard_client import CaughtUp, Client, RemoteError
 from callboard_rpc.events import Event, SessionDeleted
 from callboard_rpc.server import ClientCapabilities
 from callboard_rpc.sessions import Session
@@ -65,13 +65,31 @@ async def _follow(client: Client, session: Session, lines: int, *, json: bool) -
     # One more than is shown: the stream begins behind the first event of the page.
     page = await client.history.page(scope, before=now.cursor, limit=lines + 1)
     async with client.events(scope, page.next_cursor or "start", deltas=not json) as stream:
+        told = False
         while True:
             item, wire = await stream.receive()
             if isinstance(item, Event) and item.seq < first:
                 continue
             if presenter is not None:
                 presenter.show(item)
+                if isinstance(item, CaughtUp) and not told:
+                    told = True
+                    await _tell_what_is_waited_for(client, session, presenter)
             elif isinstance(item, Event):
                 write_json_line(wire)
             if isinstance(item, Event) and isinstance(item.data, SessionDeleted):
                 return
+
+
+async def _tell_what_is_waited_for(client: Client, session: Session, presenter: Presenter) -> None:
+    """Of a session in which nothing happens just now."""
+    try:
+        now = (await client.sessions.get(session.session_id)).session
+    except RemoteError as fault:
+        if fault.kind != "sessionNotFound":
+            raise
+        return  # it was deleted meanwhile, as its last event will say
+    if now.status != "running":
+        status = "waiting for an approval" if now.status == "waiting_approval" else now.status
+        words = f"waiting for what happens next (the session is {status}); Ctrl-C ends this"
+        presenter.say((words, "dim"))

@@ -185,10 +185,14 @@ async def _carry_out(context: ToolContext, path: Path, plan: Callable[[], Planne
     name = beneath.shown(context.workspace, path)
     verb = "Created" if change.operation == "create" else "Changed"
     return ToolOutcome(
-        text=f"{verb} {name}: {change.added} lines added, {change.removed} removed.",
+        text=f"{verb} {name}: {_lines(change.added)} added, {change.removed} removed.",
         changes=(change,),
         locations=(Location(path=str(path), line=_first_line(change)),),
     )
+
+
+def _lines(count: int) -> str:
+    return "1 line" if count == 1 else f"{count} lines"
 
 
 async def _preview_write(context: ToolContext, arguments: WriteFile) -> Preview:

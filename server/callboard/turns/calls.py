@@ -405,5 +405,6 @@ def refusal(resolution: Resolution) -> str:
     if resolution.outcome == "cancelled":
         return f"Not run: {resolution.reason or 'the request was cancelled'}."
     if resolution.feedback:
-        return f"The person refused this call and says: {well_formed(resolution.feedback)}"
+        # whoever answered says it, and that need not be a person: a client can answer for one
+        return f"Not allowed: {well_formed(resolution.feedback)}"
     return "The person refused this call. Do not try it again in another way; ask, or go on without it."

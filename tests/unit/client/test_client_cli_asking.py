@@ -45,6 +45,8 @@ class Typist:
     def single_keys(self) -> AbstractContextManager[None]:
         return nullcontext()
 
+    unechoed = single_keys
+
     async def key(self) -> str | None:
         self.asked.set()
         if not self.keys:
@@ -105,8 +107,8 @@ async def test_without_a_person_what_is_asked_is_denied_with_a_reason(
     desk = Desk(policy)
     reply = await answered(start, desk)
     assert reply["optionId"] == "o3"
-    assert "denied" in reply["feedback"]
-    assert reply["feedback"] in desk.out.getvalue()
+    assert "Go on without it" in reply["feedback"]  # for the model
+    assert desk.out.getvalue().count("not allowed: ") == 1  # for the person
     assert desk.approver.denied == 1
 
 

@@ -49,11 +49,7 @@ def handlers(host: Host) -> dict[str, Handler]:
     async def info(_: Call, __: Empty) -> ServerInfo:
         log = host.log
         uptime = parse(log.now()) - parse(host.started_at)
-        try:
-            selection = await host.catalog.selected()
-            model, source = selection.model_id, selection.source
-        except Exception as fault:
-            model, source = None, str(fault)
+        model, source = await _model(host)
         return ServerInfo(
             name=NAME,
             version=version(),
@@ -132,6 +128,19 @@ def _page(all_: tuple[T, ...], cursor: str | None, limit: int) -> Page[T]:
     page = all_[start : start + limit]
     end = start + len(page)
     return Page(data=page, next_cursor=str(end) if end < len(all_) else None)
+
+
+async def _model(host: Host) -> tuple[str | None, str]:
+    """The model of a session that names none, and why it is this one, or why there is none."""
+    try:
+        selection = await host.catalog.selected()
+    except Exception as fault:
+        return None, str(fault)
+    try:
+        await host.catalog.resolve(selection.model_id)
+    except Exception as fault:
+        return None, f"{selection.model_id} (from {selection.source}) cannot be used: {fault}"
+    return selection.model_id, selection.source
 
 
 async def _diagnostics(host: Host) -> Diagnostics:
