@@ -12,7 +12,7 @@ import sys
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from anyio import to_thread
 from attrs import frozen
@@ -23,6 +23,9 @@ from .config import Loaded, load, store_path, user_config_dir
 from .config.layers import USER_FILE, WORKSPACE_FILE
 from .log import filesystem, sqlite
 from .models.keys import KeyRing
+
+if TYPE_CHECKING:
+    from .models.catalog import ModelCatalog
 
 LEAST_FREE_BYTES: Final = 50 * 1024 * 1024
 """With less on the disk than this the store can hardly work."""
@@ -236,13 +239,15 @@ async def _model_check(
         else:
             async with _catalog(loaded, keys, environ) as made:
                 chosen = await made.selected()
+                await made.resolve(chosen.model_id)
     except CallboardError as fault:
         advice = "Set CALLBOARD_MODEL=provider/model, or model in config.toml."
         return Check(name="Model", status="fail", found=fault.message, advice=advice)
     found = f"{chosen.model_id}: {chosen.source}"
     if chosen.model_id == DEMO_ID:
         advice = (
-            "This is a demonstration with fixed answers. Set a key, or start Ollama or LM Studio."
+            "This is a demonstration with fixed answers. Set a key, or start Ollama, llama.cpp or "
+            "LM Studio."
         )
         return Check(name="Model", status="warn", found=found, advice=advice)
     return Check(name="Model", status="ok", found=found)
@@ -251,7 +256,7 @@ async def _model_check(
 @asynccontextmanager
 async def _catalog(
     loaded: Loaded, keys: KeyRing, environ: Mapping[str, str]
-) -> AsyncGenerator[Catalog]:
+) -> AsyncGenerator["ModelCatalog"]:
     from .log.redact import Redactor
     from .models.catalog import ModelCatalog, ModelSettings
     from .models.http import HttpClient

@@ -44,6 +44,7 @@ from .sessions.service import SessionLimits, Sessions
 from .sessions.waiting import Waiting
 from .tools.base import Tool
 from .tools.builtin import builtin_tools
+from .tools.environment import secret_values
 from .tools.registry import ToolRegistry
 from .tools.scheduling import WriteCoordinators
 from .turns import boundary
@@ -238,7 +239,7 @@ async def open_host(
     ids = ids or IdSource()
     loaded = environment.load()
     keys = KeyRing(environment.environ, environment.user_dir)
-    redactor = Redactor(keys.secrets())
+    redactor = Redactor((*keys.secrets(), *secret_values(environment.environ)))
     log = Log(
         store or prepare_store(environment, ids),
         ids=ids,
@@ -324,6 +325,7 @@ def _compose(
         registry=registry,
         approvals=asked,
         deltas=deltas,
+        redactor=redactor,
         coordinators=WriteCoordinators(),
         model_slots=asyncio.Semaphore(settings.limits.model_calls),
         settings=environment.settings_for,

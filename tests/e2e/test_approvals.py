@@ -273,6 +273,8 @@ def test_cancelling_takes_the_question_back_from_every_client(
     ended = server.call("approval/get", approvalId=approval["approvalId"])["approval"]
     assert (ended["state"], ended["resolution"]["via"]) == ("cancelled", "cancel")
     assert not (work / "ran").exists()
+    (result,) = _of(server.events(session_id), "tool_result")
+    assert (result["status"], result["text"].split(":")[0]) == ("cancelled", "Not run")
 
 
 def test_a_rule_can_be_seen_and_revoked_and_then_one_is_asked_again(

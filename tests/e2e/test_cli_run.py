@@ -100,6 +100,33 @@ def test_bad_input_is_exit_code_2_names_it_and_shows_no_traceback(
     assert result.out == ""
 
 
+def test_what_does_not_count_in_the_configuration_is_told_on_stderr(cli: Cli) -> None:
+    folder = cli.home / ".config" / "callboard"
+    folder.mkdir(parents=True)
+    (folder / "config.toml").write_text('modle = "x/y"\n')
+    (cli.workspace / ".callboard").mkdir()
+    (cli.workspace / ".callboard" / "config.toml").write_text("approvals = \n")
+    result = cli("run", "hello", "--json")
+    assert result.code == 0
+    assert "config.toml:1: modle: is no setting; did you mean model?" in result.err
+    assert f"{cli.workspace}/.callboard/config.toml:1: is not valid TOML" in result.err
+    assert result.lines
+
+
+def test_why_the_built_in_script_answers_is_told(cli: Cli) -> None:
+    cli.environment |= {"CALLBOARD_MODEL": "", "OPENAI_BASE_URL": "localhost:1/v1"}
+    result = cli("run", "hello")
+    assert result.code == 0
+    assert "! scripted/demo answers: " in result.err
+    assert "OPENAI_BASE_URL must start with http://" in result.err
+
+
+def test_words_without_quotes_are_told_to_go_in_quotes(cli: Cli) -> None:
+    result = cli("run", "mend", "it")
+    assert result.code == 2
+    assert "goes in quotes" in result.err
+
+
 def test_without_a_terminal_ask_denies_says_so_and_exits_with_3(cli: Cli) -> None:
     result = cli("run", "write a file")
     assert result.code == 3

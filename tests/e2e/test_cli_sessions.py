@@ -68,6 +68,7 @@ def test_search_finds_what_was_said(cli: Cli) -> None:
     assert "platypus" in shown.out
     nothing = cli("sessions", "search", "wombat")
     assert (nothing.code, nothing.out) == (0, "Nothing was found.\n")
+    assert cli("sessions", "list", "--query", "nowhere").out.startswith("No session fits")
     assert cli("sessions", "search", " ").code == 2
 
 

@@ -596,6 +596,13 @@ def test_a_store_where_nothing_can_be_is_named(tmp_path):
             ends_cleanly(server)
 
 
+def test_a_store_in_a_place_that_cannot_be_written_is_named(tmp_path):
+    with start_on(tmp_path, "/sys/callboard/store.db") as server:
+        error = refusal_of(server)
+        assert error["data"]["kind"] == "storeReadOnly" and "permissions" in error["message"]
+        ends_cleanly(server)
+
+
 def test_a_store_is_made_with_its_folders(tmp_path):
     place = tmp_path / "a" / "b" / "store.db"
     with start_on(tmp_path, place) as server:

@@ -536,6 +536,36 @@ def test_an_export_holds_everything_or_what_a_person_wants_to_read(server, sessi
     assert "## tests" in markdown and "print much" in markdown and "**run_command**" in markdown
 
 
+def test_a_page_ends_at_a_mebibyte_too(server, work):
+    made = [
+        server.create(work, metadata={str(n): "x" * 50_000 for n in range(8)}) for _ in range(7)
+    ]
+    found, cursor = [], {}
+    while cursor is not None:
+        page = server.call("session/list", cwd=str(work), **cursor)
+        assert 1 <= len(page["data"]) <= 2 and len(json.dumps(page)) < 1_200_000
+        found += [s["sessionId"] for s in page["data"]]
+        cursor = {"cursor": page["nextCursor"]} if page.get("nextCursor") else None
+    assert found == made[::-1]
+
+
+def test_a_wait_tells_its_progress_to_whoever_gave_a_token(server, session):
+    server.prompt(session, "hang")
+    id = server.request("session/wait", sessionId=session, until="idle", workDoneToken="t1")
+    server.until(
+        lambda m: m.get("method") == "$/progress" and m["params"]["value"]["kind"] == "report"
+    )
+    server.call("session/cancel", sessionId=session)
+    server.result(id)
+    told = [m["params"] for m in server.seen if m.get("method") == "$/progress"]
+    assert {t["token"] for t in told} == {"t1"}
+    kinds = [t["value"]["kind"] for t in told]
+    assert kinds[0] == "begin" and kinds[-1] == "end" and set(kinds[1:-1]) == {"report"}
+    assert told[1]["value"]["message"] == "running"
+    last = [m for m in server.seen if m.get("id") == id or m.get("method") == "$/progress"][-1]
+    assert last.get("id") == id, "the end is told before the answer"
+
+
 # --- events --------------------------------------------------------------------------------------------
 
 

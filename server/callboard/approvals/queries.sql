@@ -11,6 +11,9 @@ SELECT state, request, resolution, session_id, turn_id, expires_at FROM approval
 -- name: pending_of_turn
 SELECT approval_id FROM approvals WHERE turn_id = ? AND state = 'pending' ORDER BY pos;
 
+-- name: waiting_calls_of_turn
+SELECT call_id FROM approvals WHERE turn_id = ? AND state = 'pending' AND call_id IS NOT NULL;
+
 -- name: due
 SELECT state, request, resolution FROM approvals
 WHERE state = 'pending' AND expires_at IS NOT NULL AND expires_at <= ?;

@@ -119,6 +119,11 @@ def end_of_turn(
         decide(tx, approval_id, resolution, fence=fence)
 
 
+def waiting_calls(tx: Transaction, turn_id: str) -> frozenset[str]:
+    """The calls of a turn that have not begun, because what they ask has no answer yet."""
+    return frozenset(call_id for (call_id,) in tx.all(SQL["waiting_calls_of_turn"], turn_id))
+
+
 def withdraw(tx: Transaction, approval_id: str, *, by: Actor, reason: str, fence: int) -> None:
     """Takes a question back whose call will not run whatever is answered. Nothing when it has ended."""
     resolution = Resolution(outcome="cancelled", by=by, via="cancel", at=tx.now(), reason=reason)

@@ -5,14 +5,14 @@ import platform
 from collections.abc import Sequence
 from importlib.metadata import version as installed_version
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, UnusedCliTokensError
 
 from callboard_rpc.version import PROTOCOL_VERSION
 
-from . import sessions
+from . import approvals, rules, sessions
 from .demo import demo
 from .diagnose import doctor
-from .exits import Exit
+from .exits import CommandError, Exit
 from .faults import report
 from .run import run
 from .tail import tail
@@ -46,7 +46,7 @@ def build() -> App:
         version_flags=["--version", "-V"],
         console=open_console(),
         error_console=open_console(stderr=True),
-        print_error=True,
+        print_error=False,
         exit_on_error=False,
         suppress_keyboard_interrupt=False,
         result_action="return_value",
@@ -55,7 +55,8 @@ def build() -> App:
     )
     for command in (run, tail, demo, doctor, version, serve):
         app.command(command)
-    app.command(sessions.app)
+    for family in (sessions, approvals, rules):
+        app.command(family.app)
     return app
 
 
@@ -68,13 +69,30 @@ def _dash_last(arguments: Sequence[str]) -> list[str]:
     return [*given, "--", "-"]
 
 
+def _bad_usage(error: CycloptsError) -> CommandError:
+    """What the parser has to say, in the words and the form of every other error."""
+    error.verbose = False
+    help = "callboard COMMAND --help tells what a command takes."
+    if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
+        extra = " ".join(error.unused_tokens)
+        return CommandError(
+            f"{extra!r} was not expected: a text of several words goes in quotes",
+            exit=Exit.USAGE,
+            hint=help,
+        )
+    said = str(error).strip()
+    return CommandError(
+        said if said.endswith("...") else said.removesuffix("."), exit=Exit.USAGE, hint=help
+    )
+
+
 def execute(arguments: Sequence[str]) -> int:
     """Runs a command line and returns its exit code. Never raises."""
     prepare_streams()
     try:
         result = build()(_dash_last(arguments) or ["--help"])
-    except CycloptsError:  # it has said what was wrong
-        return Exit.USAGE
+    except CycloptsError as error:
+        return report(_bad_usage(error))
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else Exit.FAILED
     except BaseException as fault:

@@ -105,7 +105,8 @@ class Approver:
         approval = pending.approval
         with keyboard.single_keys():
             self._show_question(approval)
-            self.console.print(cards.options(approval), soft_wrap=True)
+            for each in cards.options(approval):
+                self.console.print(each, soft_wrap=True)
             option = await self._choose(approval, keyboard)
         if option is None:
             pending.defer()

@@ -139,11 +139,18 @@ def _subject(approval: Approval) -> list[Text]:
             return [block(message, indent="    ")]
 
 
-def options(approval: Approval) -> Text:
+def rule_line(rule_id: str) -> Text:
+    """What a standing answer has made, and how to take it back."""
+    revoke = f"callboard rules remove {rule_id}"
+    return line(("    a standing rule was made; to revoke it: ", "dim"), (revoke, "dim bold"))
+
+
+def options(approval: Approval) -> list[Text]:
     """The options behind the keys that choose them."""
-    text = Text("    ")
-    for number, option in enumerate(approval.options, 1):
-        style = "green" if option.kind.startswith("allow") else "red"
-        text.append_text(line((f"{number} ", "bold"), (option.name, style)))
-        text.append("   ")
-    return text
+    return [
+        line(
+            (f"    {number} ", "bold"),
+            (option.name, "green" if option.kind.startswith("allow") else "red"),
+        )
+        for number, option in enumerate(approval.options, 1)
+    ]

@@ -165,13 +165,21 @@ def _conclude(console: Console, info: ServerInfo, session: str, *, passed: bool)
     ):
         console.print(line(f"  {command}".replace("=…", "=...")), soft_wrap=True)
     console.print(line("  or start Ollama, llama.cpp or LM Studio on this machine"), soft_wrap=True)
-    console.print(line(('then: callboard run "What is in this folder?"', "bold")), soft_wrap=True)
+    command = _command()
+    console.print(line((f'then: {command} run "What is in this folder?"', "bold")), soft_wrap=True)
     console.print()
     console.print(line(("The log of all this: ", "dim"), info.store_path), soft_wrap=True)
     console.print(
-        line(("See it again:        ", "dim"), (f"callboard sessions show {session}", "bold")),
+        line(("See it again:        ", "dim"), (f"{command} sessions show {session}", "bold")),
         soft_wrap=True,
     )
+
+
+def _command() -> str:
+    """What to type for this program: it need not be on the PATH."""
+    called = Path(sys.argv[0])
+    found = called.name != "callboard" or shutil.which("callboard")
+    return "callboard" if found else str(called)
 
 
 def _new_folder() -> Path:

@@ -24,6 +24,7 @@ _BAD_INPUT = frozenset(
         "pathDenied",
         "messageTooLarge",
         "approvalNotFound",
+        "ruleNotFound",
         "optionInvalid",
     }
 )

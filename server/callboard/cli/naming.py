@@ -1,4 +1,9 @@
-"""Finding a session by the beginning of its id."""
+"""Finding a session, a rule or an approval by the beginning of its id."""
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from attrs import frozen
 
 from callboard_client import Client, RemoteError
 from callboard_rpc.common import SessionId
@@ -6,76 +11,101 @@ from callboard_rpc.sessions import Session
 
 from .exits import CommandError, Exit
 
-_PREFIX = "ses_"
-_FULL_LENGTH = len(_PREFIX) + 26
+T = TypeVar("T")
+
+_RANDOM_LENGTH = 26
 _SHORT = 8
 _NAMED = 8
 """How many candidates an error lists."""
 
 
+@frozen
+class Kind:
+    """What has ids that begin with `prefix`; `hint` says where to see those that there are."""
+
+    prefix: str
+    noun: str
+    hint: str
+
+    def wanted(self, given: str) -> str:
+        """The beginning of an id that `given` names, with its prefix.
+
+        Raises `CommandError` when it names nothing.
+        """
+        wanted = given.strip()
+        if wanted in ("", self.prefix):
+            raise CommandError(
+                f"no {self.noun} was named: give its id, or the beginning of it",
+                exit=Exit.USAGE,
+                hint=self.hint,
+            )
+        return wanted if wanted.startswith(self.prefix) else self.prefix + wanted
+
+    def is_whole(self, wanted: str) -> bool:
+        """Whether `wanted` is as long as an id."""
+        return len(wanted) >= len(self.prefix) + _RANDOM_LENGTH
+
+    def pick(self, given: str, candidates: Mapping[str, T]) -> T:
+        """The one of `candidates`, by their ids, whose id begins with `given`.
+
+        Raises `CommandError` of three kinds: nothing was given, nothing fits, or several fit.
+        """
+        wanted = self.wanted(given).lower()
+        found = [each for each in candidates if each.lower().startswith(wanted)]
+        if not found:
+            raise self.unknown(given)
+        if len(found) > 1:
+            raise self._ambiguous(given, found)
+        return candidates[found[0]]
+
+    def unknown(self, given: str) -> CommandError:
+        return CommandError(
+            f"no {self.noun} begins with {given!r}", exit=Exit.USAGE, hint=self.hint
+        )
+
+    def _ambiguous(self, given: str, found: Sequence[str]) -> CommandError:
+        names = short_names([each.removeprefix(self.prefix) for each in found])
+        listed = ", ".join(names[:_NAMED])
+        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+        return CommandError(
+            f"{len(found)} {self.noun}s begin with {given!r}: {listed}{more}",
+            exit=Exit.USAGE,
+            hint="Write more of the id.",
+        )
+
+
+SESSIONS = Kind("ses_", "session", "`callboard sessions list` shows the sessions there are.")
+RULES = Kind("rule_", "rule", "`callboard rules list --all` shows the rules there are.")
+APPROVALS = Kind(
+    "apr_", "pending approval", "`callboard approvals list` shows those that wait for an answer."
+)
+
+
 async def resolve(client: Client, given: str) -> Session:
     """The session whose id begins with `given`, with or without its ``ses_``.
 
-    Raises `CommandError` of three kinds: nothing was given, nothing fits, or several fit.
+    Raises `CommandError` as `Kind.pick` does.
     """
-    wanted = given.strip()
-    if wanted in ("", _PREFIX):
-        raise CommandError(
-            "no session was named: give its id, or the beginning of it",
-            exit=Exit.USAGE,
-            hint="`callboard sessions list` shows the sessions there are.",
-        )
-    if not wanted.startswith(_PREFIX):
-        wanted = _PREFIX + wanted
-    if len(wanted) >= _FULL_LENGTH:
+    wanted = SESSIONS.wanted(given)
+    if SESSIONS.is_whole(wanted):
         try:
             return (await client.sessions.get(SessionId(wanted))).session
         except RemoteError as fault:
             if fault.kind not in ("sessionNotFound", "invalidParams"):
                 raise
-            raise _unknown(given) from None
-    found = await _beginning_with(client, wanted)
-    if not found:
-        raise _unknown(given)
-    if len(found) > 1:
-        raise _ambiguous(given, found)
-    return found[0]
-
-
-async def _beginning_with(client: Client, prefix: str) -> list[Session]:
+            raise SESSIONS.unknown(given) from None
     found: dict[str, Session] = {}
     for archived in (None, True):
         async for session in client.sessions.list(archived=archived):
-            if session.session_id.lower().startswith(prefix.lower()):
-                found[session.session_id] = session
-    return list(found.values())
+            found[session.session_id] = session
+    return SESSIONS.pick(given, found)
 
 
-def _unknown(given: str) -> CommandError:
-    return CommandError(
-        f"no session begins with {given!r}",
-        exit=Exit.USAGE,
-        hint="`callboard sessions list` shows the sessions there are.",
-    )
-
-
-def _ambiguous(given: str, found: list[Session]) -> CommandError:
-    names = short_names([session.session_id for session in found])
-    listed = ", ".join(names[session.session_id] for session in found[:_NAMED])
-    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-    return CommandError(
-        f"{len(found)} sessions begin with {given!r}: {listed}{more}",
-        exit=Exit.USAGE,
-        hint="Write more of the id.",
-    )
-
-
-def short_names(ids: list[SessionId]) -> dict[str, str]:
-    """Beginnings of ids (without ``ses_``) of 8 characters, longer where only that tells them
+def short_names(bare: Sequence[str]) -> list[str]:
+    """Beginnings of 8 characters of ids without their prefixes, longer where only that tells them
     apart."""
-    bare = [each.removeprefix(_PREFIX) for each in ids]
     length = _SHORT
     longest = max((len(each) for each in bare), default=0)
     while length < longest and len({each[:length] for each in bare}) < len(set(bare)):
         length += 1
-    return {each: name[:length] for each, name in zip(ids, bare, strict=True)}
+    return [each[:length] for each in bare]

@@ -7,6 +7,7 @@ from rich.live import Live
 
 from callboard_client import CaughtUp, Delta, StreamItem
 from callboard_client.terminal_text import TerminalText
+from callboard_rpc.approvals import Resolution
 from callboard_rpc.common import SessionId, TextContent
 from callboard_rpc.events import (
     ApprovalDecision,
@@ -238,8 +239,12 @@ class Presenter:
 
     def _decision(self, decision: ApprovalDecision) -> None:
         resolution = decision.resolution
-        if decision.approval_id in self._answered:
-            return
+        if decision.approval_id not in self._answered:
+            self._resolution(resolution)
+        if resolution.rule_id is not None:
+            self._lines([cards.rule_line(resolution.rule_id)])
+
+    def _resolution(self, resolution: Resolution) -> None:
         style = "green" if resolution.outcome == "allowed" else "yellow"
         by = resolution.by.name or resolution.by.id
         if resolution.by.kind == "policy" and not self.details:

@@ -1,10 +1,12 @@
 """``callboard run``: one prompt, from a terminal or a script."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
 import anyio
+import anyio.to_thread
 from attrs import evolve
 from cyclopts import Parameter
 
@@ -20,8 +22,10 @@ from .keys import TerminalKeyboard, person_is_there
 from .naming import resolve
 from .present import Presenter
 from .server import StoreOption, connect
-from .terminal import open_console
+from .terminal import line, open_console
 
+_SCRIPT = "scripted/demo"
+"""Answers when there is no model."""
 _UNLIMITED = 1e12
 """Limits from here on are no limits, and may not fit the wire."""
 
@@ -110,6 +114,9 @@ async def run(
             )
             async with turn:
                 interrupts.scope = None
+                await _tell_what_does_not_count(turn.session.cwd)
+                if turn.session.model is None and model is None:
+                    await _tell_why_no_model(client)
                 code = await _follow(client, turn, interrupts, approve, timeout, json=json)
         tasks.cancel_scope.cancel()
     return code
@@ -151,6 +158,25 @@ async def _follow(
         timeout_s=timeout_s,
     )
     return await follower.follow()
+
+
+async def _tell_what_does_not_count(folder: str) -> None:
+    """What is wrong in the configuration, on stderr: the turn goes on without it."""
+    from callboard.config import load, user_config_dir
+
+    folder_of_user = user_config_dir(os.environ)
+    loaded = await anyio.to_thread.run_sync(load, os.environ, folder_of_user, Path(folder))
+    console = open_console(stderr=True)
+    for warning in loaded.warnings:
+        console.print(line((f"! {warning}", "yellow")), soft_wrap=True)
+
+
+async def _tell_why_no_model(client: Client) -> None:
+    """On stderr, why the built-in script answers and no model, when it does."""
+    info = await client.server.info()
+    if info.model == _SCRIPT:
+        why = f"! {info.model} answers: {info.model_source}"
+        open_console(stderr=True).print(line((why, "yellow")), soft_wrap=True)
 
 
 def _introduce(presenter: Presenter, session_id: SessionId) -> None:

@@ -1,17 +1,20 @@
 """Every command talks to a server that it starts, through the client: one way for all."""
 
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
+import anyio.to_thread
 from attrs import frozen
 from cyclopts import Parameter
 
 from callboard_client import Client, ClientOptions
 from callboard_rpc.server import ClientCapabilities
+
+from .exits import CommandError, Exit
 
 
 @Parameter(name="*")
@@ -47,3 +50,42 @@ async def connect(
     )
     async with Client.start(options=options) as client:
         yield client
+
+
+@asynccontextmanager
+async def connect_existing(
+    option: StoreOption | None,
+    *,
+    name: str,
+    capabilities: ClientCapabilities | None = None,
+    restart: bool = False,
+) -> AsyncGenerator[Client, None]:
+    """`connect` for a command that looks at what there is: a store that is not there is an error,
+    and is not made."""
+    path = await anyio.to_thread.run_sync(_store_path, server_environment(option))
+    if not await anyio.to_thread.run_sync(_is_there, path):
+        raise CommandError(
+            f"there is no store at {path}",
+            exit=Exit.USAGE,
+            hint="`callboard run` makes it at its first start; --store or CALLBOARD_STORE names another.",
+        )
+    async with connect(option, name=name, capabilities=capabilities, restart=restart) as client:
+        yield client
+
+
+def _store_path(environment: Mapping[str, str]) -> Path:
+    """Where the server that is started with `environment` has its store."""
+    from callboard.config import load, store_path, user_config_dir
+
+    return store_path(load(environment, user_config_dir(environment)).settings)
+
+
+def _is_there(path: Path) -> bool:
+    """Whether there is something at `path`. What cannot be looked at is for the server to tell."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True

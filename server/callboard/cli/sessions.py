@@ -17,7 +17,7 @@ from .exits import CommandError, Exit
 from .keys import TerminalKeyboard, person_is_there
 from .naming import resolve
 from .present import Presenter
-from .server import StoreOption, connect
+from .server import StoreOption, connect_existing
 from .terminal import line, open_console, write_json_line
 from .wording import local_time, plural, usage
 
@@ -61,7 +61,7 @@ async def list_sessions(
     """
     found: list[Session] = []
     more = False
-    async with connect(store, name="sessions") as client:
+    async with connect_existing(store, name="sessions") as client:
         async for session in client.sessions.list(cwd=cwd, archived=archived or None, query=query):
             if len(found) == limit:
                 more = True
@@ -73,7 +73,10 @@ async def list_sessions(
         return Exit.OK
     console = open_console()
     if not found:
-        console.print(line("There are no sessions here. ", 'Begin one: callboard run "…"'))
+        if cwd is not None or query is not None or archived:
+            console.print(line("No session fits; without options, all are listed."))
+        else:
+            console.print(line('There are no sessions here. Begin one: callboard run "…"'))
         return Exit.OK
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("session", "status", "last change", "title"):
@@ -106,7 +109,7 @@ async def show(session: str, /, *, json: Json = False, store: StoreOption | None
     json
         The session and its turns as one JSON object. (Its events: `callboard sessions export`.)
     """
-    async with connect(store, name="sessions") as client:
+    async with connect_existing(store, name="sessions") as client:
         found = await resolve(client, session)
         if json:
             turns = [unstructure(turn) async for turn in client.sessions.turns(found.session_id)]
@@ -150,9 +153,7 @@ def _describe(session: Session) -> None:
 
 @app.command
 async def search(
-    query: str,
-    /,
-    *,
+    *words: str,
     session: Annotated[str | None, Parameter(name=["--session", "-s"])] = None,
     cwd: Annotated[Path | None, Parameter(name=["--cwd", "-C"])] = None,
     limit: Count = 20,
@@ -163,7 +164,7 @@ async def search(
 
     Parameters
     ----------
-    query
+    words
         Words that must all occur; `word*` finds what begins so.
     session
         Only in this session.
@@ -174,13 +175,18 @@ async def search(
     json
         One JSON object a line.
     """
+    query = " ".join(words)
     if not query.strip():
         raise CommandError("there is nothing to search for: give a word", exit=Exit.USAGE)
     console = open_console()
     count = 0
-    async with connect(store, name="sessions") as client:
+    more = False
+    async with connect_existing(store, name="sessions") as client:
         within = None if session is None else (await resolve(client, session)).session_id
         async for hit in client.sessions.search(query, session_id=within, cwd=cwd):
+            if count == limit:
+                more = True
+                break
             count += 1
             if json:
                 write_json_line(unstructure(hit))
@@ -191,10 +197,10 @@ async def search(
                     soft_wrap=True,
                 )
                 console.print(line(f"    {hit.snippet}"), soft_wrap=True)
-            if count >= limit:
-                break
     if not count and not json:
         console.print(line("Nothing was found."))
+    if more and not json:
+        console.print(line((f"… there is more: --limit {limit * 2}", "dim")))
     return Exit.OK
 
 
@@ -218,7 +224,7 @@ async def export(
     output
         The file to write, which must not exist; stdout by default.
     """
-    async with connect(store, name="sessions") as client:
+    async with connect_existing(store, name="sessions") as client:
         found = await resolve(client, session)
         pieces = client.sessions.export(found.session_id, format)
         if output is None:
@@ -254,7 +260,7 @@ async def delete(
     yes
         Do not ask.
     """
-    async with connect(store, name="sessions") as client:
+    async with connect_existing(store, name="sessions") as client:
         found = [await resolve(client, given) for given in sessions]
         for session in found:
             await _confirm(session, yes=yes)

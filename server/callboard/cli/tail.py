@@ -15,7 +15,7 @@ from .exits import Exit
 from .interrupts import Interrupts
 from .naming import resolve
 from .present import Presenter
-from .server import StoreOption, connect
+from .server import StoreOption, connect_existing
 from .terminal import open_console, write_json_line
 
 _MOST = 199
@@ -47,7 +47,9 @@ async def tail(
         await tasks.start(interrupts.watch)
         interrupts.scope = tasks.cancel_scope
         capabilities = ClientCapabilities(deltas=not json)
-        async with connect(store, name="tail", capabilities=capabilities, restart=True) as client:
+        async with connect_existing(
+            store, name="tail", capabilities=capabilities, restart=True
+        ) as client:
             await _follow(client, await resolve(client, session), lines, json=json)
         tasks.cancel_scope.cancel()
     return Exit.OK

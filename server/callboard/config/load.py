@@ -3,12 +3,9 @@
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from attrs import field, frozen
-
-from callboard_rpc.approvals import Effect
-from callboard_rpc.server import ConfigValue
 
 from .layers import (
     USER_FILE,
@@ -20,11 +17,15 @@ from .layers import (
     from_environment,
     from_file,
 )
-from .settings import GROUPS, Origin, Settings, shown
+from .settings import GROUPS, Entry, Origin, Settings, shown
+
+if TYPE_CHECKING:
+    from callboard_rpc.approvals import Effect
+    from callboard_rpc.server import ConfigValue
 
 POLICY = "approvals.policy"
 PROVIDERS = "providers"
-STRICTNESS: dict[Effect, int] = {"allow": 0, "ask": 1, "deny": 2}
+STRICTNESS: "dict[Effect, int]" = {"allow": 0, "ask": 1, "deny": 2}
 
 PROVIDER_VARIABLES = {
     f"{provider.upper()}_{name.upper()}": f"{PROVIDERS}.{provider}.{name}"
@@ -39,8 +40,12 @@ class Loaded:
     """The outcome of `load`. `warnings` are for the log and for ``callboard doctor``."""
 
     settings: Settings
-    values: tuple[ConfigValue, ...]
     warnings: tuple[ConfigWarning, ...] = ()
+
+    @property
+    def values(self) -> "tuple[ConfigValue, ...]":
+        """Each value with its origin, for ``config/get``."""
+        return self.settings.values()
 
 
 @frozen
@@ -122,15 +127,15 @@ class _Merge:
             entries=(*self._policy_entries(), *self._provider_entries(environ)),
         )
 
-    def _policy_entries(self) -> tuple[ConfigValue, ...]:
+    def _policy_entries(self) -> tuple[Entry, ...]:
         return tuple(
             _entry(f"{POLICY}.{name}", given.value[name], given)
             for table in (self.policy, self.narrowing)
             for name, given in table.items()
         )
 
-    def _provider_entries(self, environ: Mapping[str, str]) -> list[ConfigValue]:
-        entries: dict[str, ConfigValue] = {}
+    def _provider_entries(self, environ: Mapping[str, str]) -> list[Entry]:
+        entries: dict[str, Entry] = {}
         for provider, table in self.providers.items():
             for name, given in table.items():
                 for key, value in _flat(
@@ -140,7 +145,7 @@ class _Merge:
         for variable, key in PROVIDER_VARIABLES.items():
             value = environ.get(variable, "").strip()
             if value and (key not in entries or entries[key].source == "user"):
-                entries[key] = ConfigValue(
+                entries[key] = Entry(
                     key=key, value=shown(key, value), source="environment", origin=variable
                 )
         return list(entries.values())
@@ -170,16 +175,15 @@ def load(
         merge.add(from_client(client))
     settings = merge.settings(environ)
     exposed = _exposed_keys(user_file, settings)
-    values = settings.values()
-    return Loaded(settings=settings, values=values, warnings=(*merge.warnings, *exposed))
+    return Loaded(settings=settings, warnings=(*merge.warnings, *exposed))
 
 
 def _origin(given: Given) -> Origin:
     return Origin(source=given.source, place=given.place)
 
 
-def _entry(key: str, value: Any, given: Given) -> ConfigValue:
-    return ConfigValue(key=key, value=shown(key, value), source=given.source, origin=given.place)
+def _entry(key: str, value: Any, given: Given) -> Entry:
+    return Entry(key=key, value=shown(key, value), source=given.source, origin=given.place)
 
 
 def _flat(key: str, value: Any) -> list[tuple[str, Any]]:

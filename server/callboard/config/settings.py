@@ -6,13 +6,10 @@ the environment, and ``{"limits": {"queue": 200}}`` in ``initializationOptions.c
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import attrs
 from attrs import field, frozen
-
-from callboard_rpc.approvals import Effect
-from callboard_rpc.server import ConfigValue
 
 from .fields import (
     Kind,
@@ -27,9 +24,13 @@ from .fields import (
     tables,
 )
 
+if TYPE_CHECKING:  # the answer to `initialize` waits for this module, and not for the contract
+    from callboard_rpc.approvals import Effect
+    from callboard_rpc.server import ConfigValue
+
 Source: TypeAlias = Literal["params", "client", "environment", "workspace", "user", "default"]
 
-EFFECTS: tuple[Effect, ...] = ("allow", "ask", "deny")
+EFFECTS: "tuple[Effect, ...]" = ("allow", "ask", "deny")
 FEATURES = ("interrupts", "messaging", "peers")
 """Experimental; all off unless named (PROTOCOL 1)."""
 
@@ -128,11 +129,11 @@ class ApprovalSettings:
         "Mode of new sessions; only in 'work' may an agent change anything.",
         ("ask", "plan", "work"),
     )
-    policy: Mapping[str, Effect] = choices_by_name(
+    policy: "Mapping[str, Effect]" = choices_by_name(  # noqa: RUF009 (a field, like the others)
         "allow, ask or deny, by tool, by tool(pattern), or by effect (read, write, execute, kernel).",
         EFFECTS,
     )
-    narrowing: Mapping[str, Effect] = attrs.Factory(dict[str, Effect])
+    narrowing: "Mapping[str, Effect]" = attrs.Factory(dict[str, "Effect"])
     """What the workspace's own file says in ``approvals.policy``: it can only take away."""
     unattended: Literal["park", "deny", "expire"] = choice(
         "park",
@@ -197,6 +198,16 @@ DEFAULT = Origin(source="default")
 
 
 @frozen(kw_only=True)
+class Entry:
+    """What one key of an open table holds, fit to be shown, and where it came from."""
+
+    key: str
+    value: Any
+    source: Source
+    origin: str | None
+
+
+@frozen(kw_only=True)
 class Settings:
     """Everything that can be set. All have defaults: an empty configuration is a working one."""
 
@@ -216,25 +227,28 @@ class Settings:
     log: LogSettings = field(factory=LogSettings)
     origins: Mapping[str, Origin] = field(factory=dict[str, Origin], repr=False)
     """Where each value that is no default came from, by its dotted key."""
-    entries: tuple[ConfigValue, ...] = field(default=(), repr=False)
+    entries: tuple[Entry, ...] = field(default=(), repr=False)
     """What stands in the open tables (`approvals.policy`, `providers`), each with its origin, and
     the providers' own variables of the environment; secrets are already masked."""
 
-    def values(self) -> tuple[ConfigValue, ...]:
+    def values(self) -> "tuple[ConfigValue, ...]":
         """Every setting for ``config/get``, in the order of this file; secrets only as ``"set"``."""
-        return (
-            *(self._value(key) for key, kind in each_setting() if not kind.open_table),
-            *self.entries,
+        from callboard_rpc.server import ConfigValue
+
+        settings = (self._entry(key) for key, kind in each_setting() if not kind.open_table)
+        return tuple(
+            ConfigValue(key=e.key, value=e.value, source=e.source, origin=e.origin)
+            for e in (*settings, *self.entries)
         )
 
-    def _value(self, key: str) -> ConfigValue:
+    def _entry(self, key: str) -> Entry:
         origin = self.origins.get(key, DEFAULT)
         value: Any = self
         for part in key.split("."):
             value = getattr(value, part)
         if isinstance(value, tuple):
             value = list(cast("tuple[Any, ...]", value))
-        return ConfigValue(key=key, value=value, source=origin.source, origin=origin.place)
+        return Entry(key=key, value=value, source=origin.source, origin=origin.place)
 
 
 def each_setting() -> Iterator[tuple[str, Kind]]:

@@ -55,7 +55,7 @@ _SUSPECT = re.compile(
           (?<=[sr]k_)(?=live_|test_) | (?<=gh[opusr]_) | (?<=github_)(?=pat_) | (?<=whsec_)
         | (?<=npm_) | (?<=gsk_) | (?<=hf_) | (?i:(?<=secret_)(?=access_key))
       )
-    | (?<=\.)(?: (?<=SG\.) | (?<=hooks\.)(?=slack) )
+    | (?<=\.)(?: (?<=SG\.) | (?<=hooks\.)(?=slack) | (?=eyJ) )
     | (?<=A)(?: KIA | SIA | Iza | ccessKey )
     | (?<=[Bb])(?i:earer\s)
     )""",
@@ -157,6 +157,11 @@ _SHAPES = (
     _shape("pypi_token", ("pypi-Ag",), _starts("pypi-Ag") + r"[A-Za-z0-9_-]{30,}"),
     _shape("huggingface_token", ("hf_",), _word("hf_") + r"[A-Za-z0-9]{30,}"),
     _shape("groq_key", ("gsk_",), _word("gsk_") + r"[A-Za-z0-9]{40,}"),
+    _shape(
+        "json_web_token",
+        ("eyJ",),
+        _starts("eyJ") + r"[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]{16,}",
+    ),
     # Any other credential, by the scheme in front of it; a digit tells a token from a sentence.
     _shape(
         "bearer_token",
@@ -165,6 +170,9 @@ _SHAPES = (
         "prefix",
     ),
 )
+
+NEEDLES = tuple(needle for shape in _SHAPES for needle in shape.needles)
+"""One of these is in every credential whose shape is known."""
 
 _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 
@@ -192,6 +200,11 @@ class Redactor:
             known |= {once, _in_json(once, ascii_only=ascii_only)}
         # Longest first: one secret may be the beginning of another.
         self._exact = tuple(sorted(known, key=lambda s: (-len(s), s)))
+
+    @property
+    def exact(self) -> tuple[str, ...]:
+        """The values that are hidden wherever they stand, longest first."""
+        return self._exact
 
     def text(self, text: str) -> str:
         """`text` with every secret replaced by a placeholder such as ``[redacted:openai_key]``."""

@@ -3,6 +3,7 @@
 Nothing here needs an event loop, so that the answer to ``initialize`` can be given at once.
 """
 
+import glob
 import os
 import shutil
 import struct
@@ -33,6 +34,22 @@ class Store:
     store_id: str
     connection: "sqlite3.Connection"
     lock: TurnLock
+    file: tuple[int, int]
+    """Device and number of the file that is open."""
+
+    def must_be_in_place(self) -> None:
+        """Raises storeIo when the open file is no longer the one at `path`: whatever is committed to
+        it then is lost when it is closed, and must not be called durable."""
+        try:
+            found = self.path.stat()
+        except FileNotFoundError:
+            found = None
+        if found is None or (found.st_dev, found.st_ino) != self.file:
+            raise CallboardError(
+                "storeIo",
+                f"the store {self.path} was {'deleted' if found is None else 'replaced'} while it was "
+                "in use; put it back, or start the server again",
+            )
 
     def head(self) -> int:
         """The last `pos` that was committed, 0 for an empty log."""
@@ -106,7 +123,14 @@ def _open(path: Path, ids: IdSource, now: Callable[[], str]) -> Store:
         lock.close()
         raise
     _OPEN[path] += 1
-    return Store(path=path, store_id=store_id, connection=connection, lock=lock)
+    opened = path.stat()
+    return Store(
+        path=path,
+        store_id=store_id,
+        connection=connection,
+        lock=lock,
+        file=(opened.st_dev, opened.st_ino),
+    )
 
 
 _OPEN: Counter[Path] = Counter()
@@ -177,11 +201,24 @@ def _check_file(path: Path, now: Callable[[], str]) -> None:
         raise _set_aside(path, f"it should have {size} bytes and has {path.stat().st_size}", now)
 
 
+def _copy_of(path: Path) -> Path | None:
+    """The copy that was put aside before, of the very same file; one is enough."""
+    mine = path.stat()
+    for copy in path.parent.glob(f"{glob.escape(path.name)}.corrupt-*"):
+        found = copy.stat()
+        if (found.st_size, found.st_mtime_ns) == (mine.st_size, mine.st_mtime_ns):
+            return copy
+    return None
+
+
 def _set_aside(path: Path, what: str, now: Callable[[], str]) -> CallboardError:
     stamp = "".join(c for c in now() if c.isdigit())[:14]
     copy = path.with_name(f"{path.name}.corrupt-{stamp}")
     try:
-        if not copy.exists():
+        same = _copy_of(path)
+        if same is not None:
+            copy = same
+        elif not copy.exists():
             for tail in ("", "-wal"):  # what was not checkpointed yet may be all that is whole
                 source = path.with_name(path.name + tail)
                 if source.exists():

@@ -115,6 +115,7 @@ class Writer:
         records: list[Record] = []
         try:
             with self._store.lock.held():
+                self._store.must_be_in_place()
                 connection.execute("BEGIN IMMEDIATE")
                 for job in batch:
                     records += self._decide(job, alone=len(batch) == 1)

@@ -218,12 +218,12 @@ class ModelCatalog:
         return self._environ.get(name, "").strip() or None
 
     def _wanted(self) -> Selection | None:
-        if self._settings.model:
-            return Selection(model_id=self._settings.model, source=self._settings.model_source)
         named = self._variable("CALLBOARD_MODEL")
-        if named is None:
+        if named is not None and self._settings.model in (None, named):
+            return Selection(model_id=named, source="the environment variable CALLBOARD_MODEL")
+        if not self._settings.model:
             return None
-        return Selection(model_id=named, source="the environment variable CALLBOARD_MODEL")
+        return Selection(model_id=self._settings.model, source=self._settings.model_source)
 
     def _candidates(self) -> tuple[Provider, ...]:
         """The providers that may be chosen unasked: those of the configuration, then the well-known."""

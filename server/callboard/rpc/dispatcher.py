@@ -179,7 +179,7 @@ class Dispatcher:
             raise CallboardError(refusal.kind, refusal.message)
         entry = METHODS.get(method)
         if entry is None or entry.direction != "clientToServer":
-            raise CallboardError("methodNotFound", f"there is no method {method}")
+            raise CallboardError("methodNotFound", f"there is no method {method[:200]}")
         if entry.kind == "notification":
             raise CallboardError(
                 "invalidRequest", f"{method} is a notification, send it without id"

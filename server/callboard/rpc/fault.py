@@ -47,6 +47,11 @@ class Faults:
                     data={"errors": fault.errors},
                 )
                 return self._seen(error, correlation_id)
+            case RecursionError():
+                deep = CallboardError(
+                    "invalidParams", f"params of {method} are nested too deeply to be dealt with"
+                )
+                return self._seen(deep, correlation_id)
             case TimeoutError():
                 self._log(fault, correlation_id, method)
                 late = CallboardError(
@@ -66,7 +71,21 @@ class Faults:
     def _seen(self, error: CallboardError, correlation_id: str) -> dict[str, Any]:
         wire = error.wire(correlation_id)
         wire["message"] = self._redact(wire["message"])
+        wire["data"] = self._clean(wire["data"])
         return wire
+
+    def _clean(self, value: Any) -> Any:
+        """What goes with the error is no less told than its message."""
+        match value:
+            case str():
+                return self._redact(value)
+            case dict():
+                items = cast("dict[str, Any]", value)
+                return {key: self._clean(item) for key, item in items.items()}
+            case list() | tuple():
+                return [self._clean(item) for item in cast("list[Any]", value)]
+            case _:
+                return value
 
     def _log(self, fault: BaseException, correlation_id: str, method: str) -> None:
         text = self._redact("".join(traceback.format_exception(fault)))

@@ -1,9 +1,15 @@
 """Fields that many methods have: cursors and sizes of lists, folders; and what is wrong with one."""
 
 import re
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from typing import Any
+
+import orjson
 
 from callboard_rpc.errors import CallboardError
+
+from . import codec
 
 LARGEST = (1 << 62) - 1
 """The largest number that a list's cursor may stand for; far beyond any position."""
@@ -36,6 +42,31 @@ def number(cursor: str | None, default: int) -> int:
 def text(cursor: int | None) -> str | None:
     """The cursor that stands for a number."""
     return None if cursor is None else str(cursor)
+
+
+async def sized(
+    fetch: Callable[[int], Awaitable[tuple[Sequence[Any], str | None]]],
+    limit: int,
+    max_bytes: int,
+) -> dict[str, Any]:
+    """A page in wire form that ends at `max_bytes` too, but holds at least one item.
+
+    `fetch` gives up to so many items, and the cursor of what follows them.
+    """
+    items, following = await fetch(limit)
+    encoded: list[bytes] = []
+    size = 0
+    for item in items:
+        text = codec.encode(item)
+        size += len(text)
+        if encoded and size > max_bytes:
+            _, following = await fetch(len(encoded))  # for the cursor of the page as it is cut
+            break
+        encoded.append(text)
+    page: dict[str, Any] = {"data": [orjson.Fragment(text) for text in encoded]}
+    if following is not None:
+        page["nextCursor"] = following
+    return page
 
 
 def is_folder_name(path: str) -> bool:

@@ -5,15 +5,17 @@ import gc
 import logging
 import os
 import sys
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
 from callboard_rpc.common import Actor
 from callboard_rpc.errors import CallboardError
+from callboard_rpc.methods import METHODS
 
 from ..host import Environment, Host, open_host
 from ..log.redact import RedactingFilter
 from .boot import Boot
-from .call import Handler
+from .call import Call, Handler
 from .connection import Connection
 from .greeting import version
 from .handlers import approvals, events, server, sessions
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
     from .serve import Opening
 
 _log = logging.getLogger(__name__)
+
+_SERVED = ("server", "config", "model", "profile", "session", "approval", "event")
+"""The families that a server without a store refuses by themselves; the rest is the protocol's own."""
 
 _WARM_AFTER_S = 0.3
 """What a client asks for right after the start goes first."""
@@ -62,15 +67,25 @@ async def _main(wire: Wire, boot: Boot, opening: "Opening") -> int:
 
     params = boot.params or {}
     environment = Environment.of_process(client_config(params))
-    try:
-        opening.handshake(params)
-    except CallboardError as error:
-        return await _refuse(wire, boot, error)
-    if opening.frame_limit is not None:
-        boot.frames.limit = opening.frame_limit
-    async with open_host(
-        environment, store=opening.store, ids=opening.ids, host_id=opening.host_id
-    ) as host:
+    async with AsyncExitStack() as stack:
+        try:
+            opening.handshake(params)
+            if opening.frame_limit is not None:
+                boot.frames.limit = opening.frame_limit
+            host = await stack.enter_async_context(
+                open_host(
+                    environment, store=opening.store, ids=opening.ids, host_id=opening.host_id
+                )
+            )
+        except CallboardError as error:
+            return await _refuse(wire, boot, error)
+        except Exception:
+            _log.exception("the host could not be started")
+            return await _refuse(
+                wire,
+                boot,
+                CallboardError("internal", "the server could not start; its log says why"),
+            )
         logging.getLogger().setLevel(host.settings.log.level.upper())
         for handler in logging.getLogger().handlers:
             handler.addFilter(RedactingFilter(host.redactor))
@@ -136,11 +151,15 @@ async def _leave(state: ClientState) -> None:
 
 
 async def _refuse(wire: Wire, boot: Boot, error: CallboardError) -> int:
-    """Without a store nothing can be done; the client is told so as the answer to ``initialize``."""
+    """Without a store nothing can be done; the client is told so as the answer to ``initialize``, and
+    to whatever it asks if that was answered already."""
     sys.stderr.write(f"callboard serve: {error.message}\n")
 
     async def nothing(_: EndReason) -> None:
         return None
+
+    async def unserved(_: Call, __: Any) -> Any:
+        raise error
 
     def refused(_: dict[str, Any]) -> dict[str, Any]:
         raise error  # also for one who asks again: nothing here could serve it
@@ -148,7 +167,11 @@ async def _refuse(wire: Wire, boot: Boot, error: CallboardError) -> int:
     return await serve_connection(
         wire,
         boot,
-        handlers={},
+        handlers={
+            name: unserved
+            for name, method in METHODS.items()
+            if method.direction == "clientToServer" and name.partition("/")[0] in _SERVED
+        },
         handshake=refused,
         on_end=nothing,
         redact=lambda text: text,

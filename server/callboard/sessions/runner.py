@@ -20,6 +20,7 @@ from ..approvals.service import Approvals
 from ..config import Settings
 from ..log.log import Log
 from ..log.record import Record
+from ..log.redact import Redactor
 from ..models.catalog import ModelCatalog
 from ..tools.base import ToolContext
 from ..tools.environment import scrubbed_environment
@@ -55,6 +56,7 @@ class Services:
     registry: ToolRegistry
     approvals: Approvals
     deltas: Deltas
+    redactor: Redactor
     coordinators: WriteCoordinators
     model_slots: asyncio.Semaphore
     settings: Callable[[str], Settings]
@@ -107,7 +109,9 @@ class TurnRunner:
         scope = None if profile.tools is None else frozenset(profile.tools)
         author = Author(kind="agent", name=profile.name, id=live.session_id)
         actor = Actor(kind="agent", id=live.session_id, name=profile.name)
-        numbering = Numbering(services.deltas, live.session_id, live.turn_id)
+        numbering = Numbering(
+            services.deltas, live.session_id, live.turn_id, redactor=services.redactor
+        )
         permits = Permits(
             session_id=live.session_id,
             root_id=state.root_id,
@@ -160,6 +164,7 @@ class TurnRunner:
             expires_at=lambda: _expiry(settings),
             time_limit_s=60.0,
             asking=live.asking,
+            output_over=numbering.finish,
         )
         tools = services.registry.specs(scope) if model.card.supports_tools else ()
         context = SessionContext(

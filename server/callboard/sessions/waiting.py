@@ -1,6 +1,7 @@
 """``session/wait``: answers when a session is done, or needs somebody."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Literal
 
 from attrs import frozen
@@ -33,9 +34,17 @@ class Waiting:
         self._approvals = approvals
 
     async def wait(
-        self, session_id: str, *, until: Until, turn_id: str | None, timeout_s: float | None
+        self,
+        session_id: str,
+        *,
+        until: Until,
+        turn_id: str | None,
+        timeout_s: float | None,
+        changed: Callable[[Session], None] = lambda _: None,
     ) -> Waited:
-        """Raises sessionNotFound, turnNotFound. A time-out is an answer, with the state of then;
+        """`changed` hears of the session whenever it may have changed.
+
+        Raises sessionNotFound, turnNotFound. A time-out is an answer, with the state of then;
         with none left at all, what holds already is still said."""
         session = await self._reading.session(session_id)
         if turn_id is not None and (await self._reading.turn(turn_id)).session_id != session_id:
@@ -47,7 +56,7 @@ class Waiting:
         if reason is None:
             try:
                 async with asyncio.timeout(timeout_s):
-                    reason = await self._until(session_id, until, watched)
+                    reason = await self._until(session_id, until, watched, changed)
             except TimeoutError:
                 reason = "timeout"
         turn = (
@@ -58,16 +67,23 @@ class Waiting:
         pending, _ = await self._approvals.page(state="pending", session_id=session_id)
         return Waited(reason=reason, turn=turn, approvals=tuple(pending))
 
-    async def _until(self, session_id: str, until: Until, watched: str | None) -> Reason:
-        with self._log.watching(session_id) as changed:
+    async def _until(
+        self,
+        session_id: str,
+        until: Until,
+        watched: str | None,
+        changed: Callable[[Session], None],
+    ) -> Reason:
+        with self._log.watching(session_id) as moved:
             while True:
                 session = await self._reading.session(session_id)
+                changed(session)
                 watched = watched or session.active_turn_id
                 reason = await self._reason(session, until, watched)
                 if reason is not None:
                     return reason
-                await changed.wait()
-                changed.clear()
+                await moved.wait()
+                moved.clear()
 
     async def _reason(self, session: Session, until: Until, turn_id: str | None) -> Reason | None:
         if session.closed:

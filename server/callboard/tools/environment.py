@@ -1,7 +1,7 @@
 """The environment that commands of an agent run in: what they need, and no secrets (DESIGN 8)."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 _ALLOWED = frozenset(
     [
@@ -119,8 +119,12 @@ _SECRET_NAME = re.compile(
 _SECRET_VALUE = re.compile(
     r"(?i)\b(sk|pk|rk)[-_][a-z0-9_-]{16,}|\bgh[pousr]_[a-z0-9]{20,}|\bgithub_pat_|\bxox[abprs]-"
     r"|\bAKIA[0-9A-Z]{12,}|\beyJ[a-z0-9_-]{10,}\.|-----BEGIN|\bglpat-|\bAIza[0-9a-z_-]{20,}"
-    r"|[a-z][a-z0-9+.-]*://[^/\s@]*:[^/\s@]+@"
+    r"|[a-z][a-z0-9+.-]*://[^/\s@]+@"
 )
+_NAMED_IN_VALUE = re.compile(
+    r"(?i)(api_?key|token|secret|passw(or)?d|passphrase|credentials?)\w*\s*[=:]\s*\S"
+)
+_URL_PASSWORD = re.compile(r"://[^/\s@:]*:([^/\s@]+)@")
 
 CALM = {
     "TERM": "dumb",
@@ -136,7 +140,7 @@ CALM = {
 
 def scrubbed_environment(environ: Mapping[str, str], allow: Collection[str] = ()) -> dict[str, str]:
     """The part of `environ` that a command may see: a list of well-known names, without anything
-    whose name or value looks like a key, a token, a password, or a URL with a password in it.
+    whose name or value looks like a key, a token, a password, or a URL with a user or password in it.
     `allow` names what the user's own configuration lets through besides."""
     return {
         name: value
@@ -146,8 +150,24 @@ def scrubbed_environment(environ: Mapping[str, str], allow: Collection[str] = ()
             _is_allowed(name.upper())
             and _SECRET_NAME.search(name) is None
             and _SECRET_VALUE.search(value) is None
+            and _NAMED_IN_VALUE.search(value) is None
         )
     }
+
+
+def secret_values(environ: Mapping[str, str]) -> Iterator[str]:
+    """The values in `environ` that are secrets by their names, and the passwords in its URLs: what must
+    not be shown, by whatever way somebody came by it. Places of files and plain words are left out."""
+    for name, value in environ.items():
+        if (
+            _SECRET_NAME.search(name) is not None
+            and not value.startswith(("/", "~", "."))
+            and "://" not in value
+            and not any(char.isspace() for char in value)
+            and not (value.isalpha() and len(value) < 16)
+        ):
+            yield value
+        yield from _URL_PASSWORD.findall(value)
 
 
 def _is_allowed(name: str) -> bool:

@@ -233,9 +233,12 @@ def _end_abandoned(process: "subprocess.Popen[bytes]", mark: str) -> None:
 def _end_tree(leader: int, mark: str) -> None:
     """Ends the group of `leader`, which must not have been collected, its descendants and all that
     bear `mark`: asked first, killed after the grace, again until nothing is left."""
+    # Looked at first: what has left the group and its environment is a descendant only while those
+    # between it and the leader live.
+    known = _tree(leader, mark)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, signal.SIGTERM)
-    _end(partial(_tree, leader, mark), leader)
+    _end(partial(_tree, leader, mark), leader, known)
 
 
 def _end_group(leader: int) -> int:
@@ -248,8 +251,18 @@ def _end_group(leader: int) -> int:
     return 0
 
 
-def _end(members: "Callable[[], list[psutil.Process]]", leader: int | None) -> int:
-    found = members()
+def _end(
+    members: "Callable[[], list[psutil.Process]]",
+    leader: int | None,
+    known: "Sequence[psutil.Process]" = (),
+) -> int:
+    def living() -> "list[psutil.Process]":
+        nonlocal known
+        known = [process for process in {*known, *members()} if _lives(process)]
+        known += [child for child in _descendants(known) if child not in known]
+        return list(known)
+
+    found = living()
     count = len(found)
     _send(found, signal.SIGTERM)
     deadline = time.monotonic() + GRACE_S
@@ -257,7 +270,7 @@ def _end(members: "Callable[[], list[psutil.Process]]", leader: int | None) -> i
         time.sleep(_POLL_S)
         found = [process for process in found if _lives(process)]
     for _ in range(_KILL_ROUNDS):
-        found = members()
+        found = living()
         if not found:
             break
         if leader is not None:
@@ -297,14 +310,21 @@ def _tree(leader: int, mark: str) -> "list[psutil.Process]":
             os.getpgid(number) == leader or os.getsid(number) == leader or _bears(number, mark)
         )
     )
-    known = {process.pid for process in found}
-    for ancestor in (leader, *known):
-        with contextlib.suppress(psutil.Error):
-            for process in psutil.Process(ancestor).children(recursive=True):
-                if process.pid not in known and _lives(process):
-                    known.add(process.pid)
-                    found.append(process)
+    with contextlib.suppress(psutil.Error):
+        found += [p for p in _descendants([psutil.Process(leader), *found]) if p not in found]
     return found
+
+
+def _descendants(ancestors: "Iterable[psutil.Process]") -> "list[psutil.Process]":
+    import psutil
+
+    found: dict[int, psutil.Process] = {}
+    for ancestor in ancestors:
+        with contextlib.suppress(psutil.Error):
+            for process in ancestor.children(recursive=True):
+                if process.pid not in found and _lives(process):
+                    found[process.pid] = process
+    return list(found.values())
 
 
 def end_marked(marks: Collection[str]) -> int:

@@ -192,13 +192,11 @@ async def gather(
             match event:
                 case TextDelta(text=raw):
                     text = well_formed(raw)
-                    numbering.publish(answer.message_id, "answer", text)
-                    draft.add(text, thought=False)
+                    draft.add(numbering.publish(answer.message_id, "answer", text), thought=False)
                     answer.add(TextDelta(text=text), call_id)
                 case ThoughtDelta(text=raw):
                     text = well_formed(raw)
-                    numbering.publish(answer.message_id, "thought", text)
-                    draft.add(text, thought=True)
+                    draft.add(numbering.publish(answer.message_id, "thought", text), thought=True)
                     answer.add(ThoughtDelta(text=text), call_id)
                 case _:
                     answer.add(event, call_id)
@@ -207,6 +205,7 @@ async def gather(
                 slice_ends = time.monotonic() + 0.005
     finally:
         draft.end()
+        numbering.finish(answer.message_id)
         answer.close_blocks()
     if answer.stop is None:
         raise ModelError(

@@ -97,6 +97,7 @@ class Caller:
     `look_up` finds a tool that this session may use; `context` makes what a call is given;
     `judge` is policy, and `judge_again` is policy at the moment in which a call would begin, when the mode
     and the rules may be others. `actor` is the agent, for the log. `asking` is held while a person is asked.
+    `output_over` hears of each call that will emit no more.
     """
 
     def __init__(
@@ -116,6 +117,7 @@ class Caller:
         expires_at: Callable[[], str | None],
         time_limit_s: float,
         asking: Callable[[], AbstractContextManager[None]] = nullcontext,
+        output_over: Callable[[CallId], None] = lambda _: None,
     ) -> None:
         self._grant = grant
         self._root_id = root_id
@@ -131,6 +133,7 @@ class Caller:
         self._expires_at = expires_at
         self._time_limit_s = time_limit_s
         self._asking = asking
+        self._output_over = output_over
 
     # --- before anything runs ---
 
@@ -371,6 +374,8 @@ class Caller:
                 )
             _log.exception("the tool %s failed", call.name)
             return broken
+        finally:
+            self._output_over(call.call_id)
 
     async def supersede(self, call: Call) -> ToolOutput:
         """The result of a call that was not started because a person said something else meanwhile."""

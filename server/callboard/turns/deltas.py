@@ -5,6 +5,9 @@ from typing import Literal, TypeAlias
 
 from attrs import frozen
 
+from ..log.redact import Redactor
+from ..log.redact_stream import RedactedStream
+
 DeltaKind: TypeAlias = Literal["answer", "thought", "tool_output"]
 
 
@@ -41,15 +44,36 @@ class Deltas:
 
 
 class Numbering:
-    """Counts the deltas of one turn."""
+    """Counts the deltas of one turn, and keeps secrets out of them, also such as stream in pieces."""
 
-    def __init__(self, deltas: Deltas, session_id: str, turn_id: str) -> None:
+    def __init__(
+        self, deltas: Deltas, session_id: str, turn_id: str, *, redactor: Redactor
+    ) -> None:
         self._deltas = deltas
         self._session_id = session_id
         self._turn_id = turn_id
+        self._redactor = redactor
+        self._streams: dict[tuple[str, DeltaKind], RedactedStream] = {}
         self._next: dict[tuple[str, DeltaKind], int] = {}
 
-    def publish(self, message_id: str, kind: DeltaKind, text: str) -> None:
+    def publish(self, message_id: str, kind: DeltaKind, text: str) -> str:
+        """Passes on `text`, and returns what of all that came so far was passed on with it: the end
+        waits when it may be the beginning of a secret."""
+        stream = self._streams.get((message_id, kind))
+        if stream is None:
+            stream = self._streams[message_id, kind] = RedactedStream(self._redactor)
+        clean = stream.feed(text)
+        self._send(message_id, kind, clean)
+        return clean
+
+    def finish(self, message_id: str) -> None:
+        """No more text comes for the message or call: what waited is passed on."""
+        for key in [key for key in self._streams if key[0] == message_id]:
+            self._send(*key, self._streams.pop(key).end())
+
+    def _send(self, message_id: str, kind: DeltaKind, text: str) -> None:
+        if not text:
+            return
         index = self._next.get((message_id, kind), 0)
         self._next[message_id, kind] = index + 1
         self._deltas.publish(Delta(self._session_id, self._turn_id, message_id, kind, index, text))

@@ -69,6 +69,10 @@ _TEXT: dict[ToolStatus, str] = {
     "timed_out": "Stopped by the turn's time limit; what it did until then stands.",
 }
 
+_UNANSWERED = (
+    "Not run: it was waiting for an approval, and nobody had answered when the turn ended."
+)
+
 
 def message_of(
     answer: Answer, author: Author, model: str, *, final: bool, partial: bool
@@ -91,10 +95,12 @@ def close_turn(
 ) -> None:
     """Writes the end of a turn. The caller has asserted the fence and written what was said last."""
     status = _STATUS[ending.outcome]
+    waiting = approvals.waiting_calls(tx, grant.turn_id)
     for call_id, name in tx.all(SQL["open_calls_of_turn"], grant.turn_id):
+        text = _UNANSWERED if call_id in waiting else _TEXT[status]
         tx.append(
             grant.session_id,
-            ToolResult(call_id=CallId(call_id), name=name, status=status, text=_TEXT[status]),
+            ToolResult(call_id=CallId(call_id), name=name, status=status, text=text),
             actor=SYSTEM,
             turn_id=grant.turn_id,
             fence=grant.fence,

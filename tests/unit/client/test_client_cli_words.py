@@ -7,7 +7,7 @@ from callboard.cli import faults, wording
 from callboard.cli.exits import CommandError, Exit
 from callboard.cli.naming import resolve, short_names
 from callboard_client import ConnectionLost, RemoteError
-from callboard_rpc.common import SessionId, Usage
+from callboard_rpc.common import Usage
 
 pytestmark = pytest.mark.anyio
 
@@ -71,10 +71,8 @@ def test_an_unexpected_fault_is_one_line_with_a_reference_and_its_traceback_in_a
 
 
 def test_short_names_have_eight_characters_or_as_many_as_tell_them_apart() -> None:
-    apart = [SessionId("ses_ABCDEFGHIJ"), SessionId("ses_XBCDEFGHIJ")]
-    assert list(short_names(apart).values()) == ["ABCDEFGH", "XBCDEFGH"]
-    alike = [SessionId("ses_ABCDEFGHIJ"), SessionId("ses_ABCDEFGHIK")]
-    assert list(short_names(alike).values()) == ["ABCDEFGHIJ", "ABCDEFGHIK"]
+    assert short_names(["ABCDEFGHIJ", "XBCDEFGHIJ"]) == ["ABCDEFGH", "XBCDEFGH"]
+    assert short_names(["ABCDEFGHIJ", "ABCDEFGHIK"]) == ["ABCDEFGHIJ", "ABCDEFGHIK"]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """``approval/*``."""
 
+from typing import Any
+
 from callboard_rpc.approvals import (
     Approval,
     ApprovalAnswerParams,
@@ -16,21 +18,23 @@ from callboard_rpc.common import Page, RuleId
 
 from ...host import Host
 from ..call import Call, Handler
-from ..pages import invalid, number, page_size, text
+from ..pages import invalid, number, page_size, sized, text
 from .client import actor_of
 
 
 def handlers(host: Host) -> dict[str, Handler]:
     items = host.settings.limits.page_items
 
-    async def list_(_: Call, params: ApprovalListParams) -> Page[Approval]:
-        page, after = await host.approvals.page(
-            state=params.state,
-            session_id=params.session_id,
-            after=number(params.cursor, 0),
-            limit=page_size(params.limit, items),
-        )
-        return Page(data=tuple(page), next_cursor=text(after))
+    async def list_(_: Call, params: ApprovalListParams) -> dict[str, Any]:
+        begin = number(params.cursor, 0)
+
+        async def fetch(limit: int) -> tuple[list[Approval], str | None]:
+            page, after = await host.approvals.page(
+                state=params.state, session_id=params.session_id, after=begin, limit=limit
+            )
+            return page, text(after)
+
+        return await sized(fetch, page_size(params.limit, items), host.settings.limits.page_bytes)
 
     async def get(_: Call, params: ApprovalGetParams) -> ApprovalResult:
         return ApprovalResult(approval=await host.approvals.get(params.approval_id))

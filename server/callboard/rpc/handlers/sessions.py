@@ -1,6 +1,7 @@
 """``session/*``."""
 
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -36,7 +37,8 @@ from ...host import Host
 from ...log.search import Hit
 from ..attachments import attached
 from ..call import Call, Handler
-from ..pages import LARGEST, invalid, is_folder_name, number, page_size, text
+from ..pages import LARGEST, invalid, is_folder_name, number, page_size, sized, text
+from ..progress import Progress
 from .client import Clients, actor_of
 
 
@@ -75,17 +77,23 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
         session = await host.reading.session(params.session_id)
         return result(session, await _draft(host, session))
 
-    async def list_(_: Call, params: SessionListParams) -> Page[Session]:
-        page, after = await host.reading.sessions(
-            cwd=_folder(params.cwd),
-            status=params.status,
-            archived=False if params.archived is None else params.archived,
-            parent=params.parent,
-            query=params.query,
-            before=number(params.cursor, LARGEST),
-            limit=page_size(params.limit, limits.page_items),
-        )
-        return Page(data=tuple(page), next_cursor=text(after))
+    async def list_(_: Call, params: SessionListParams) -> dict[str, Any]:
+        before = number(params.cursor, LARGEST)
+        cwd = _folder(params.cwd)
+
+        async def fetch(limit: int) -> tuple[list[Session], str | None]:
+            page, after = await host.reading.sessions(
+                cwd=cwd,
+                status=params.status,
+                archived=False if params.archived is None else params.archived,
+                parent=params.parent,
+                query=params.query,
+                before=before,
+                limit=limit,
+            )
+            return page, text(after)
+
+        return await sized(fetch, page_size(params.limit, limits.page_items), limits.page_bytes)
 
     async def prompt(call: Call, params: SessionPromptParams) -> SessionPromptResult:
         actor = actor_of(call)
@@ -123,13 +131,15 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
             dropped=cancelled.dropped,
         )
 
-    async def wait(_: Call, params: SessionWaitParams) -> SessionWaitResult:
-        waited = await host.waiting.wait(
-            params.session_id,
-            until=params.until,
-            turn_id=params.turn_id,
-            timeout_s=None if params.timeout_ms is None else max(0, params.timeout_ms) / 1000,
-        )
+    async def wait(call: Call, params: SessionWaitParams) -> SessionWaitResult:
+        with Progress(call, params.work_done_token, "Waiting for the agent") as progress:
+            waited = await host.waiting.wait(
+                params.session_id,
+                until=params.until,
+                turn_id=params.turn_id,
+                timeout_s=None if params.timeout_ms is None else max(0, params.timeout_ms) / 1000,
+                changed=lambda session: progress.report(session.status),
+            )
         return SessionWaitResult(
             reason=waited.reason,
             cursor=host.log.cursor(),
@@ -138,14 +148,15 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
             final_text=waited.turn.final_text if waited.turn else None,
         )
 
-    async def turns(_: Call, params: SessionTurnsParams) -> Page[Turn]:
+    async def turns(_: Call, params: SessionTurnsParams) -> dict[str, Any]:
         await host.reading.session(params.session_id)
-        page, after = await host.reading.turns(
-            params.session_id,
-            after=number(params.cursor, -1),
-            limit=page_size(params.limit, limits.page_items),
-        )
-        return Page(data=tuple(page), next_cursor=text(after))
+        begin = number(params.cursor, -1)
+
+        async def fetch(limit: int) -> tuple[list[Turn], str | None]:
+            page, after = await host.reading.turns(params.session_id, after=begin, limit=limit)
+            return page, text(after)
+
+        return await sized(fetch, page_size(params.limit, limits.page_items), limits.page_bytes)
 
     async def update(call: Call, params: SessionUpdateParams) -> SessionResult:
         if isinstance(params.model, str):
