@@ -53,6 +53,7 @@ TurnOutcome: TypeAlias = Literal["completed", "failed", "cancelled", "interrupte
 ToolKind: TypeAlias = Literal[
     "read", "edit", "delete", "move", "search", "execute", "think", "fetch", "other"
 ]
+ToolEffect: TypeAlias = Literal["read", "write", "execute", "kernel"]
 ToolStatus: TypeAlias = Literal[
     "ok", "error", "denied", "timed_out", "superseded", "cancelled", "interrupted"
 ]

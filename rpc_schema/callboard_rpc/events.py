@@ -17,6 +17,7 @@ from .common import (
     EventId,
     Failure,
     FileChange,
+    HostId,
     Json,
     Limits,
     Location,
@@ -24,6 +25,7 @@ from .common import (
     MessageId,
     Mode,
     SessionId,
+    ToolEffect,
     ToolKind,
     ToolStatus,
     TurnId,
@@ -50,7 +52,8 @@ class Author:
 class Message:
     """Something said, by a person or by an agent.
 
-    A person's message is a trigger: it waits until an ``ack`` admits it. An agent's message holds
+    A person's message is a trigger: it waits until an ``ack`` admits it, by the host that accepted it
+    (`host_id`) while that one lives. An agent's message holds
     the blocks of one model answer in their own order; `final` marks the one that ends its turn,
     `partial` text that was cut off by a crash or a cancel.
     """
@@ -63,6 +66,7 @@ class Message:
     context: tuple[ContextItem, ...] = ()
     to: str | None = None
     limits: Limits | None = None
+    host_id: HostId | None = None
     final: bool = False
     partial: bool = False
     usage: Usage | None = None
@@ -86,6 +90,7 @@ class ToolCall:
     """A model's request to use a tool, committed before its side effect.
 
     `arguments` are redacted; `raw_arguments` is what the model wrote when it was not a JSON object.
+    `effect` says whether calls of one answer may run at the same time (reads only).
     `message_id` joins the calls of one model answer; `provider_call_id` is the provider's own id.
     """
 
@@ -95,6 +100,7 @@ class ToolCall:
     arguments: Json
     title: str
     kind: ToolKind = "other"
+    effect: ToolEffect = "execute"
     index: int = 0
     provider_call_id: str | None = None
     raw_arguments: str | None = None
@@ -200,6 +206,15 @@ class TurnParked:
 
     turn_id: TurnId
     approval_ids: tuple[ApprovalId, ...]
+
+
+@frozen(kw_only=True)
+class TurnResumed:
+    """A parked turn goes on, under a new fence and perhaps in another host: an answer woke it."""
+
+    turn_id: TurnId
+    trigger: Trigger
+    host_id: HostId | None = None
 
 
 @frozen(kw_only=True)
@@ -310,6 +325,7 @@ EventData: TypeAlias = (
     | TurnStarted
     | TurnFinished
     | TurnParked
+    | TurnResumed
     | ModelRetried
     | CancelRequested
     | TriggersDropped
@@ -337,6 +353,7 @@ EVENT_TYPES: dict[str, type[Any]] = {
     "turn_started": TurnStarted,
     "turn_finished": TurnFinished,
     "turn_parked": TurnParked,
+    "turn_resumed": TurnResumed,
     "model_retried": ModelRetried,
     "cancel_requested": CancelRequested,
     "triggers_dropped": TriggersDropped,

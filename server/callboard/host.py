@@ -14,7 +14,6 @@ from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import psutil
 from attrs import Factory, define, field, frozen
 
 from callboard_rpc.errors import CallboardError
@@ -37,9 +36,9 @@ from .sessions.compacting import Compacting
 from .sessions.dispatch import Dispatcher
 from .sessions.export import Exporting
 from .sessions.permissions import suggestion
+from .sessions.presence import Presence
 from .sessions.profiles import ProfileBook
 from .sessions.reading import Reading
-from .sessions.recovery import recover
 from .sessions.runner import Services, TurnRunner
 from .sessions.service import SessionLimits, Sessions
 from .sessions.waiting import Waiting
@@ -57,6 +56,9 @@ from .turns.live import Cause
 from .turns.reservation import SYSTEM, Reservations
 
 _log = logging.getLogger(__name__)
+
+_LOOK_S = 0.4
+"""How often other hosts are looked at; a run is taken over within a second of its host's death."""
 
 SHUTDOWN_S = 1.2
 """How long running turns have to come to their end when the process goes."""
@@ -254,11 +256,11 @@ async def open_host(
         host = _compose(
             environment, loaded, log, keys, http, redactor, features, host_id or ids.new("host")
         )
+        presence = Presence(log, host.host_id, hooks=_hooks(features))
         try:
-            await recover(
-                log, host.host_id, alive=process_alive, born=process_born(), hooks=_hooks(features)
-            )
+            await presence.arrive()
             await host.dispatcher.wake_waiting()
+            host.spawn(lambda: _tend(host, presence), "presence")
             host.spawn(lambda: _expire(host), "approval clock")
             yield host
         finally:
@@ -267,9 +269,20 @@ async def open_host(
             await host.tasks.end()
             # a store that is full keeps the row; the next start sees that the process is gone
             with contextlib.suppress(CallboardError):
-                await log.transact(
-                    lambda tx: tx.execute("DELETE FROM hosts WHERE host_id = ?", host.host_id)
-                )
+                await presence.leave()
+
+
+async def _tend(host: Host, presence: Presence) -> None:
+    """Shows that this host lives, and cares for those that do not any more."""
+    while True:
+        await asyncio.sleep(_LOOK_S)
+        with contextlib.suppress(CallboardError):
+            await presence.beat()
+            went = await presence.look()
+            if went:
+                await host.dispatcher.wake_waiting()
+            if went or not presence.alone:
+                host.log.refresh()
 
 
 def _hooks(features: Sequence[Feature]) -> tuple[Hook, ...]:
@@ -401,16 +414,3 @@ async def _expire_next(host: Host) -> None:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(wait_s):
             await host.log.approvals_moved(position)
-
-
-def process_born() -> str:
-    """When this process began, as text that a reused pid does not share."""
-    return f"{psutil.Process().create_time():.3f}"
-
-
-def process_alive(pid: int, born: str) -> bool:
-    """Whether the process that wrote this pid and birth still lives."""
-    try:
-        return f"{psutil.Process(pid).create_time():.3f}" == born
-    except psutil.Error:
-        return False

@@ -153,7 +153,7 @@ def test_interrupts_67_killed_during_a_tool_each_call_has_one_interrupted_result
         assert (cwd / "ran.txt").read_text() == "once\n"
 
 
-def test_messaging_18_killed_while_an_approval_waits_it_is_stale_and_nothing_runs(
+def test_messaging_18_killed_while_an_approval_waits_the_turn_is_parked_and_the_answer_resumes_it(
     tmp_path: Path, cwd: Path, model: str
 ) -> None:
     with ServerProcess(tmp_path, model=model) as server:
@@ -161,16 +161,24 @@ def test_messaging_18_killed_while_an_approval_waits_it_is_stale_and_nothing_run
         approval = server.call("approval/list", sessionId=session_id)["data"][0]
         server.kill()
     with ServerProcess(tmp_path, model=model) as server:
-        server.wait(session_id)
-        events = server.events(session_id)
-        assert _one(events, "turn_finished")["outcome"] == "interrupted"
-        assert _one(events, "tool_result")["status"] == "interrupted"
-        decision = _one(events, "approval_decision")
-        assert decision["resolution"]["outcome"] == "cancelled"
-        assert decision["resolution"]["via"] == "restart"
-        listed = server.call("approval/get", approvalId=approval["approvalId"])
-        assert listed["approval"]["state"] == "cancelled"
+        assert server.call("session/get", sessionId=session_id)["session"]["status"] == "parked"
+        listed = server.call("approval/get", approvalId=approval["approvalId"])["approval"]
+        assert listed == approval
         assert not (cwd / "asked.txt").exists()
+        server.call("approval/answer", approvalId=approval["approvalId"], optionId="allow_once")
+        assert server.wait(session_id)["turn"]["state"] == "completed"
+        events = server.events(session_id)
+        turn_ids = {e["turnId"] for e in events if e.get("turnId")}
+        assert len(turn_ids) == 1
+        assert [e["type"] for e in events if e["type"].startswith("turn_")] == [
+            "turn_started",
+            "turn_parked",
+            "turn_resumed",
+            "turn_finished",
+        ]
+        assert _one(events, "tool_result")["status"] == "ok"
+        assert _one(events, "approval_decision")["resolution"]["outcome"] == "allowed"
+        assert (cwd / "asked.txt").read_text() == "x"
 
 
 def test_execution_51_killed_over_and_over_every_turn_has_exactly_one_end(

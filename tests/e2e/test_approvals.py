@@ -111,7 +111,7 @@ def test_interrupts_58_an_unknown_id_is_an_error_and_never_success(server: Serve
         assert error.value.kind == "approvalNotFound"
 
 
-def test_interrupts_59_coordination_73_a_question_over_a_crash_is_settled_and_its_call_not_run(
+def test_interrupts_59_a_question_over_a_crash_keeps_its_id_and_is_asked_again(
     tmp_path: Path, work: Path, model: str
 ) -> None:
     first = ServerProcess(tmp_path, model=model)
@@ -122,27 +122,40 @@ def test_interrupts_59_coordination_73_a_question_over_a_crash_is_settled_and_it
         _, approval = _asked(first)
         first.kill()
     with ServerProcess(tmp_path, model=model) as again:
-        assert again.call("approval/list", state="pending")["data"] == []
-        ended = again.call("approval/get", approvalId=approval["approvalId"])["approval"]
-        assert ended["state"] == "cancelled"
-        assert ended["resolution"]["via"] == "restart"
-        assert ended["resolution"]["by"]["kind"] == "system"  # never as if a person had refused
+        assert again.call("session/get", sessionId=session_id)["session"]["status"] == "parked"
+        _subscribe(again)
+        request_id, offered = _asked(again)
+        assert offered["approvalId"] == approval["approvalId"]
+        assert not (work / "ran").exists()
+        _answer(again, request_id, optionId="reject_once", feedback="not now")
+        assert again.wait(session_id)["turn"]["state"] == "completed"
+        events = again.events(session_id)
+        assert [r["status"] for r in _of(events, "tool_result")] == ["denied"]
+        assert "not now" in _of(events, "tool_result")[0]["text"]
+        assert types(events).count("approval_decision") == 1
+        assert not (work / "ran").exists()
         with pytest.raises(RpcError) as error:
             again.call("approval/answer", approvalId=approval["approvalId"], optionId="allow_once")
         assert error.value.kind == "alreadyResolved"
-        assert again.wait(session_id)["turn"]["state"] == "interrupted"
-        events = again.events(session_id)
-        assert [r["status"] for r in _of(events, "tool_result")] == ["interrupted"]
-        assert types(events).count("approval_decision") == 1
-        assert not (work / "ran").exists()
-        # and the session goes on
-        _subscribe(again)
-        again.prompt(session_id, "run touch later")
-        request_id, fresh = _asked(again)
-        assert fresh["approvalId"] != approval["approvalId"]
-        _answer(again, request_id, optionId="allow_once")
+
+
+def test_parked_a_prompt_waits_behind_the_question_and_a_cancel_lets_it_through(
+    tmp_path: Path, work: Path, model: str
+) -> None:
+    with ServerProcess(tmp_path, model=model) as first:
+        session_id = first.create(work)
+        first.prompt(session_id, "run touch ran")
+        first.wait(session_id, "attention")
+        assert first.close() == 0  # an orderly end parks, too
+    with ServerProcess(tmp_path, model=model) as again:
+        assert again.prompt(session_id, "hello")["outcome"] == "queued"
+        assert again.call("session/get", sessionId=session_id)["session"]["status"] == "parked"
+        assert again.call("session/cancel", sessionId=session_id)["state"] == "cancelling"
         assert again.wait(session_id)["turn"]["state"] == "completed"
-        assert (work / "later").exists()
+        events = again.events(session_id)
+        finished = [e["outcome"] for e in _of(events, "turn_finished")]
+        assert finished == ["cancelled", "completed"]
+        assert [r["status"] for r in _of(events, "tool_result")] == ["cancelled"]
         assert not (work / "ran").exists()
 
 

@@ -562,6 +562,8 @@ def ends_cleanly(server: CheckedServer) -> None:
 
 def test_a_store_that_is_damaged_is_named_left_alone_and_copied(tmp_path):
     store = tmp_path / "store.db"
+    with start_on(tmp_path, store) as server:
+        server.call("initialize", processId=None, callboard={"protocolVersions": ["1.0"]})
     store.write_bytes(b"this is no database, but somebody's only copy\n" * 100)
     before = store.read_bytes()
     with start_on(tmp_path, store) as server:

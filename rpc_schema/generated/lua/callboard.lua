@@ -26,6 +26,8 @@ local M = {}
 
 ---@alias callboard.EventId string
 
+---@alias callboard.HostId string
+
 ---What a message in the log can hold: a person's content, or a model's answer in its own order.
 ---@alias callboard.MessageContent callboard.TextContent|callboard.ImageContent|callboard.ResourceLink|callboard.EmbeddedResource|callboard.Thinking|callboard.ToolUse
 
@@ -52,6 +54,8 @@ local M = {}
 ---@alias callboard.Subject callboard.ToolCallSubject|callboard.CommandSubject|callboard.FileChangeSubject|callboard.FormSubject
 
 ---@alias callboard.SubscriptionId string
+
+---@alias callboard.ToolEffect "read"|"write"|"execute"|"kernel"|string
 
 ---@alias callboard.ToolKind "read"|"edit"|"delete"|"move"|"search"|"execute"|"think"|"fetch"|"other"|string
 
@@ -404,7 +408,8 @@ local M = {}
 
 ---Something said, by a person or by an agent.
 ---
----A person's message is a trigger: it waits until an ``ack`` admits it. An agent's message holds
+---A person's message is a trigger: it waits until an ``ack`` admits it, by the host that accepted it
+---(`host_id`) while that one lives. An agent's message holds
 ---the blocks of one model answer in their own order; `final` marks the one that ends its turn,
 ---`partial` text that was cut off by a crash or a cancel.
 ---@class callboard.Message
@@ -416,6 +421,7 @@ local M = {}
 ---@field context? callboard.ContextItem[]
 ---@field to? string
 ---@field limits? callboard.Limits
+---@field hostId? callboard.HostId
 ---@field final? boolean
 ---@field partial? boolean
 ---@field usage? callboard.Usage
@@ -873,6 +879,7 @@ local M = {}
 ---A model's request to use a tool, committed before its side effect.
 ---
 ---`arguments` are redacted; `raw_arguments` is what the model wrote when it was not a JSON object.
+---`effect` says whether calls of one answer may run at the same time (reads only).
 ---`message_id` joins the calls of one model answer; `provider_call_id` is the provider's own id.
 ---@class callboard.ToolCall
 ---@field callId callboard.CallId
@@ -881,6 +888,7 @@ local M = {}
 ---@field arguments table<string, any>
 ---@field title string
 ---@field kind? callboard.ToolKind
+---@field effect? callboard.ToolEffect
 ---@field index? integer
 ---@field providerCallId? string
 ---@field rawArguments? string
@@ -958,6 +966,12 @@ local M = {}
 ---@field turnId callboard.TurnId
 ---@field approvalIds callboard.ApprovalId[]
 
+---A parked turn goes on, under a new fence and perhaps in another host: an answer woke it.
+---@class callboard.TurnResumed
+---@field turnId callboard.TurnId
+---@field trigger callboard.Trigger
+---@field hostId? callboard.HostId
+
 ---@class callboard.TurnStarted
 ---@field turnId callboard.TurnId
 ---@field index integer
@@ -1027,6 +1041,7 @@ local M = {}
 ---@field triggers_dropped callboard.TriggersDropped
 ---@field turn_finished callboard.TurnFinished
 ---@field turn_parked callboard.TurnParked
+---@field turn_resumed callboard.TurnResumed
 ---@field turn_started callboard.TurnStarted
 
 M.PROTOCOL_VERSION = "1.0"

@@ -32,6 +32,8 @@ export type Effect = Open<"allow" | "ask" | "deny">;
 
 export type EventId = string;
 
+export type HostId = string;
+
 /** What a message in the log can hold: a person's content, or a model's answer in its own order. */
 export type MessageContent = TextContent | ImageContent | ResourceLink | EmbeddedResource | Thinking | ToolUse;
 
@@ -58,6 +60,8 @@ export type SessionStatus = Open<"idle" | "running" | "waiting_approval" | "park
 export type Subject = ToolCallSubject | CommandSubject | FileChangeSubject | FormSubject;
 
 export type SubscriptionId = string;
+
+export type ToolEffect = Open<"read" | "write" | "execute" | "kernel">;
 
 export type ToolKind = Open<"read" | "edit" | "delete" | "move" | "search" | "execute" | "think" | "fetch" | "other">;
 
@@ -466,7 +470,8 @@ export interface Location {
 /**
  * Something said, by a person or by an agent.
  *
- * A person's message is a trigger: it waits until an ``ack`` admits it. An agent's message holds
+ * A person's message is a trigger: it waits until an ``ack`` admits it, by the host that accepted it
+ * (`host_id`) while that one lives. An agent's message holds
  * the blocks of one model answer in their own order; `final` marks the one that ends its turn,
  * `partial` text that was cut off by a crash or a cancel.
  */
@@ -479,6 +484,7 @@ export interface Message {
   context?: ContextItem[];
   to?: string | null;
   limits?: Limits | null;
+  hostId?: HostId | null;
   final?: boolean;
   partial?: boolean;
   usage?: Usage | null;
@@ -1007,6 +1013,7 @@ export interface Thinking {
  * A model's request to use a tool, committed before its side effect.
  *
  * `arguments` are redacted; `raw_arguments` is what the model wrote when it was not a JSON object.
+ * `effect` says whether calls of one answer may run at the same time (reads only).
  * `message_id` joins the calls of one model answer; `provider_call_id` is the provider's own id.
  */
 export interface ToolCall {
@@ -1016,6 +1023,7 @@ export interface ToolCall {
   arguments: JsonObject;
   title: string;
   kind?: ToolKind;
+  effect?: ToolEffect;
   index?: number;
   providerCallId?: string | null;
   rawArguments?: string | null;
@@ -1103,6 +1111,13 @@ export interface TurnParked {
   approvalIds: ApprovalId[];
 }
 
+/** A parked turn goes on, under a new fence and perhaps in another host: an answer woke it. */
+export interface TurnResumed {
+  turnId: TurnId;
+  trigger: Trigger;
+  hostId?: HostId | null;
+}
+
 export interface TurnStarted {
   turnId: TurnId;
   index: number;
@@ -1179,6 +1194,7 @@ export interface EventDataByType {
   triggers_dropped: TriggersDropped;
   turn_finished: TurnFinished;
   turn_parked: TurnParked;
+  turn_resumed: TurnResumed;
   turn_started: TurnStarted;
 }
 
@@ -1208,6 +1224,7 @@ export const EVENT_TYPES: readonly EventType[] = [
   "triggers_dropped",
   "turn_finished",
   "turn_parked",
+  "turn_resumed",
   "turn_started",
 ];
 

@@ -167,24 +167,16 @@ class Approvals:
     async def wait(self, approval_id: str) -> Resolution:
         """The end of an approval that was `expect`ed, by whatever process it was answered. Cancelling
         the wait decides nothing."""
-        here = self._waiting[approval_id]
-        elsewhere = asyncio.ensure_future(self._ended_elsewhere(approval_id))
         try:
-            done, _ = await asyncio.wait({here, elsewhere}, return_when=asyncio.FIRST_COMPLETED)
-            return (here if here in done else elsewhere).result()
+            with self._log.feed.followed():
+                # it may have ended before this process began to listen: the turn was parked
+                with contextlib.suppress(CallboardError):
+                    rows = await self._log.query(SQL["approval"], approval_id)
+                    if rows and rows[0][2] is not None:
+                        return structure(orjson.loads(rows[0][2]), Resolution)
+                return await self._waiting[approval_id]
         finally:
-            elsewhere.cancel()
             self._waiting.pop(approval_id, None)
-
-    async def _ended_elsewhere(self, approval_id: str) -> Resolution:
-        """Looks at the store whenever it moves: another process tells nobody here."""
-        while True:
-            position = self._log.head
-            with contextlib.suppress(CallboardError):
-                rows = await self._log.query(SQL["approval"], approval_id)
-                if rows and rows[0][2] is not None:
-                    return structure(orjson.loads(rows[0][2]), Resolution)
-            await self._log.moved(position)
 
     def ask(self, tx: Transaction, approval: Approval, *, actor: Actor, fence: int) -> None:
         """Writes the request; for the transaction that writes the waiting call (DESIGN 5)."""

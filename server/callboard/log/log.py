@@ -31,6 +31,8 @@ from .writer import Writer
 
 T = TypeVar("T")
 
+_LONG = 256 * 1024
+"""Bytes of text that take long enough to look through that the loop should not wait for it."""
 _INDEX_DELAY_S = 0.3
 _PAGE_BYTES = 1024 * 1024
 
@@ -243,8 +245,14 @@ class Log:
     async def put_blob(self, session_id: str, data: bytes, mime_type: str) -> BlobRef:
         """Keeps a value for a session; secrets in text are taken out first."""
         if mime_type.startswith("text/"):
-            data = redacted(self._writing.redact, data.decode("utf-8", "replace")).encode()
+            if len(data) < _LONG:
+                data = self._clean(data)
+            else:  # it is looked through beside the loop
+                data = await asyncio.to_thread(self._clean, data)
         return await self._writer.submit(lambda tx: tx.put_blob(session_id, data, mime_type))
+
+    def _clean(self, data: bytes) -> bytes:
+        return redacted(self._writing.redact, data.decode("utf-8", "replace")).encode()
 
     # --- drafts ---
 

@@ -12,7 +12,7 @@ import json
 import logging
 import re
 from collections.abc import Iterable
-from typing import Literal
+from typing import Final, Literal
 
 from attrs import frozen
 
@@ -23,6 +23,10 @@ _NOT_SECRETS = frozenset(
     {"not-needed", "lm-studio", "no-key-required", "sk-no-key-required", "placeholder", "changeme"}
 )
 """What people give as a key to a local server that wants none. Hiding these would blind ordinary text."""
+
+
+PLACEHOLDER: Final = "[redacted:"
+"""How whatever stands in a secret's place begins."""
 
 
 def _starts(prefix: str, *, apart_from: str = "A-Za-z0-9_-") -> str:
@@ -83,7 +87,7 @@ def _shape(
     pattern: str,
     keep: Literal["nothing", "prefix"] = "nothing",
 ) -> _Shape:
-    return _Shape(f"[redacted:{kind}]", needles, re.compile(pattern, re.ASCII), keep)
+    return _Shape(f"{PLACEHOLDER}{kind}]", needles, re.compile(pattern, re.ASCII), keep)
 
 
 # Between BEGIN and END: base64, headers, and what quoting, diffs and listings put around the lines.
@@ -206,7 +210,7 @@ class Redactor:
         """`text` with every secret replaced by a placeholder such as ``[redacted:openai_key]``."""
         for secret in self._exact:
             if secret in text:
-                text = text.replace(secret, "[redacted:secret]")
+                text = text.replace(secret, f"{PLACEHOLDER}secret]")
         if _SUSPECT.search(text) is None:
             return text
         for shape in _SHAPES:

@@ -158,8 +158,12 @@ def _use_wal(connection: "sqlite3.Connection", path: Path) -> None:
         )
 
 
+def _locks_of(path: Path) -> Path:
+    return path.with_name(path.name + ".locks")
+
+
 def _lock_folder(path: Path) -> Path:
-    folder = path.with_name(path.name + ".locks")
+    folder = _locks_of(path)
     folder.mkdir(mode=0o700, exist_ok=True)
     return folder
 
@@ -193,6 +197,12 @@ def _check_file(path: Path, now: Callable[[], str]) -> None:
     with path.open("rb") as file:
         header = file.read(100)
     if len(header) < 100 or not header.startswith(_MAGIC):
+        if not _locks_of(path).exists():
+            raise CallboardError(
+                "storeUnsupported",
+                f"{path} is no store of Callboard's; choose another place with --store or "
+                "CALLBOARD_STORE",
+            )
         raise _set_aside(path, "it does not begin like an SQLite database", now)
     page_size = struct.unpack(">H", header[16:18])[0]
     pages = struct.unpack(">I", header[28:32])[0]

@@ -87,6 +87,8 @@ async def _main(wire: Wire, boot: Boot, opening: "Opening") -> int:
                 CallboardError("internal", "the server could not start; its log says why"),
             )
         logging.getLogger().setLevel(host.settings.log.level.upper())
+        for warning in host.warnings:
+            _log.warning("%s", warning)
         for handler in logging.getLogger().handlers:
             handler.addFilter(RedactingFilter(host.redactor))
         return await _serve(wire, boot, opening, host)

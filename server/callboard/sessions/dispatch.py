@@ -6,6 +6,7 @@ looked at again: what came meanwhile begins the next one (session-messaging 2).
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
@@ -14,11 +15,12 @@ from attrs import frozen
 
 from callboard_rpc.common import HostId, Limits, TurnId, Usage
 from callboard_rpc.errors import CallboardError
-from callboard_rpc.events import Ack, CancelRequested, Message, Trigger, TurnStarted
+from callboard_rpc.events import Ack, CancelRequested, Message, Trigger, TurnResumed, TurnStarted
 
 from ..log.log import Log
 from ..log.record import SELECT, Record
 from ..log.transaction import Transaction
+from ..turns import parking
 from ..turns.ending import ending_of, may_pass, write_end
 from ..turns.finish import Hook
 from ..turns.live import Cause, LiveTurn
@@ -39,6 +41,8 @@ class Begun:
     session_id: str
     admitted: tuple[int, ...]
     limits: Limits | None
+    resumed: bool = False
+    """The turn was parked; its open calls come first."""
 
 
 class Runner(Protocol):
@@ -58,6 +62,11 @@ def _limits_of(tx: Transaction, session_id: str, seqs: Sequence[int]) -> Limits 
             if message.limits is not None:
                 return message.limits
     return None
+
+
+def admitted_by(tx: Transaction, grant: Grant) -> tuple[int, ...]:
+    """The triggers that a turn has taken in so far."""
+    return tuple(seq for (seq,) in tx.all(TURN_SQL["admitted_by"], grant.session_id, grant.turn_id))
 
 
 class Dispatcher:
@@ -82,7 +91,7 @@ class Dispatcher:
         self._runner = runner
         self._model_of = model_of
         self._spawn = spawn
-        self._hooks = hooks
+        self.hooks = hooks
         self._retrying: set[str] = set()
         self._live: dict[str, LiveTurn] = {}
         self._stopping: Cause | None = None
@@ -103,8 +112,10 @@ class Dispatcher:
     def _heard(self, records: list[Record]) -> None:
         for record in records:
             match record.type:
-                case "turn_started":
+                case "turn_started" | "turn_resumed":
                     self._begins(record)
+                case "approval_decision":
+                    self._answered(record.session_id)
                 case "message" if '"delivery":"steer"' in record.data:
                     live = self._live.get(record.session_id)
                     if live is not None:
@@ -113,6 +124,8 @@ class Dispatcher:
                     self._cancels(record)
                 case "turn_finished" | "session_deleted":
                     live = self._live.get(record.session_id)
+                    if live is None:
+                        self._may_go_on(record.session_id)
                     if live is not None and not live.supervised:
                         self._ended(live)  # it was given back before it began
                 case _:
@@ -120,10 +133,27 @@ class Dispatcher:
 
     def _begins(self, record: Record) -> None:
         """Knows a turn from its commit on, so that whoever sees it in the log can stop it."""
-        started: TurnStarted = record.value
+        started: TurnStarted | TurnResumed = record.value
         if started.host_id == self._reservations.host_id:
             grant = Grant(session_id=record.session_id, turn_id=started.turn_id, fence=record.fence)
             self._live[record.session_id] = LiveTurn(grant)
+
+    def _may_go_on(self, session_id: str) -> None:
+        """A turn of another host has ended: what was accepted here meanwhile is ours to run."""
+        if self._stopping is None:
+            with contextlib.suppress(CallboardError):
+                if self._log.feed.query(TURN_SQL["own_wait"], (session_id, self.host_id)):
+                    self._spawn(lambda: self._wake_again(session_id), f"wake {session_id}")
+
+    def _answered(self, session_id: str) -> None:
+        """An answer to a parked turn is what wakes it; whichever host takes it runs it."""
+        if session_id not in self._live and self._stopping is None:
+            with contextlib.suppress(CallboardError):
+                if self._log.feed.query(TURN_SQL["parked_turn"], (session_id,)):
+                    self._spawn(lambda: self._wake_again(session_id), f"wake {session_id}")
+
+    async def _wake_again(self, session_id: str) -> None:
+        await self.wake(session_id)
 
     def _cancels(self, record: Record) -> None:
         live = self._live.get(record.session_id)
@@ -180,9 +210,11 @@ class Dispatcher:
             flags = tx.one(SQL["flags"], session_id)
             if flags is None or flags[0]:
                 return None
+            if parking.is_parked(tx, session_id):
+                return self._resume(tx, grant)
+            if tx.one(TURN_SQL["ours_wait"], session_id, self.host_id) is None:
+                return None  # nothing waits, or only what another host has accepted and will run
             pending = tx.all(TURN_SQL["pending_triggers"], session_id)
-            if not pending:
-                return None
             seqs = tuple(seq for seq, _, _ in pending)
             mode = tx.value("SELECT mode FROM sessions WHERE session_id = ?", session_id)
             profile = tx.value("SELECT profile FROM sessions WHERE session_id = ?", session_id)
@@ -208,7 +240,9 @@ class Dispatcher:
                 session_id=session_id, admitted=seqs, limits=_limits_of(tx, session_id, seqs)
             )
 
-        outcome = await self._reservations.reserve(session_id, begin)
+        outcome = await self._reservations.reserve(
+            session_id, begin, resume=lambda tx: parking.answered(tx, session_id)
+        )
         if isinstance(outcome, AlreadyRunning | NoWork):
             return None
         async with outcome.reservation as reservation:
@@ -221,13 +255,37 @@ class Dispatcher:
             live.stop(self._stopping)
         return live.turn_id
 
+    def _resume(self, tx: Transaction, grant: Grant) -> Begun | None:
+        """Goes on with the parked turn if an answer is there; what waits behind it waits on."""
+        if parking.answered(tx, grant.session_id) != grant.turn_id:
+            return None
+        tx.append(
+            grant.session_id,
+            TurnResumed(
+                turn_id=TurnId(grant.turn_id),
+                trigger=Trigger(kind="approval"),
+                host_id=HostId(self._reservations.host_id),
+            ),
+            actor=SYSTEM,
+            turn_id=grant.turn_id,
+            fence=grant.fence,
+        )
+        return Begun(
+            session_id=grant.session_id,
+            admitted=(),
+            limits=_limits_of(tx, grant.session_id, admitted_by(tx, grant)),
+            resumed=True,
+        )
+
     async def _supervise(self, live: LiveTurn, begun: Begun) -> None:
         """Runs a turn. Whatever happens inside, it ends, and ends nothing else."""
         try:
-            try:
-                await self._runner(live, begun)
-            except Exception as fault:
-                await self._fail(live, fault)
+            # other hosts' cancels, steers, answers and modes are heard while it runs
+            with self._log.feed.followed():
+                try:
+                    await self._runner(live, begun)
+                except Exception as fault:
+                    await self._fail(live, fault)
         finally:
             self._ended(live)
         try:
@@ -243,7 +301,7 @@ class Dispatcher:
             live.grant,
             ending_of(live, fault, usage=Usage()),
             actor=SYSTEM,
-            hooks=self._hooks,
+            hooks=self.hooks,
         )
 
     async def stop_all(self, cause: Cause, *, within_s: float) -> None:
@@ -261,6 +319,7 @@ class Dispatcher:
     async def wake_waiting(self) -> int:
         """Wakes every session whose triggers nobody has taken: what was queued when a process died."""
         rows = await self._log.query(SQL["with_pending_triggers"])
+        rows += await self._log.query(TURN_SQL["parked_and_answered"])
         for (session_id,) in rows:
             try:
                 await self.wake(session_id)

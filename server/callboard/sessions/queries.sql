@@ -107,3 +107,16 @@ WHERE s.updated_pos < :before
              WHERE p.session_id = s.session_id AND p.state = 'parked') THEN 'parked'
         ELSE 'idle' END)
 ORDER BY s.updated_pos DESC LIMIT :limit);
+
+-- name: register_host
+INSERT INTO hosts (host_id, pid, process_born, started_at, heartbeat_at) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (host_id) DO UPDATE SET heartbeat_at = excluded.heartbeat_at;
+
+-- name: forget_host
+DELETE FROM hosts WHERE host_id = ?;
+
+-- name: hosts
+SELECT host_id, pid, process_born, heartbeat_at FROM hosts;
+
+-- name: hosts_of_owners
+SELECT DISTINCT host_id FROM owners WHERE fence IS NOT NULL;

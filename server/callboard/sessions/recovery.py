@@ -1,15 +1,15 @@
-"""What is done when a host starts: the runs of hosts that are gone become interrupted, once.
+"""What is done for hosts that are gone: their runs become interrupted, once.
 
 Nothing is run again, and nothing of theirs runs on: commands are ended, open calls get an
 `interrupted` result, text that had streamed becomes a partial message, pending approvals of those runs
-end. What was queued is still queued. Two hosts that start at the same time each see, inside their
+end. A run that only waited for an approval is parked instead, since nothing of it has begun; its
+approvals keep their ids. What was queued is still queued. Two hosts that start at the same time each see, inside their
 transaction, what the other has done already.
 """
 
 import asyncio
 import logging
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from callboard_rpc.common import MessageContent, MessageId, TextContent, Thinking, Usage
 from callboard_rpc.events import Author, Message
@@ -19,57 +19,34 @@ from ..log.transaction import SQL as LOG_SQL
 from ..log.transaction import Transaction
 from ..tools.processes import end_marked
 from ..turns.finish import Ending, Hook, close_turn
+from ..turns.parking import park, waits_only
 from ..turns.projection import SQL as TURN_SQL
 from ..turns.reservation import SYSTEM, Grant
+from .projection import SQL
 
 _log = logging.getLogger(__name__)
 
 _GONE = "the server that ran this turn is gone"
 
 
-async def recover(
-    log: Log,
-    host_id: str,
-    *,
-    alive: Callable[[int, str], bool],
-    born: str,
-    hooks: Sequence[Hook] = (),
-) -> list[str]:
-    """Registers this host and ends the runs of dead ones; the sessions whose runs were ended.
+async def take_over(log: Log, hosts: Sequence[str], *, hooks: Sequence[Hook] = ()) -> list[str]:
+    """Ends or parks the runs of hosts that are gone; the sessions that were theirs.
 
     `hooks` write what a turn's end brings with it, as they do for a turn that ends here.
     """
-    now = log.now()
-    await log.transact(
-        lambda tx: tx.execute(
-            "INSERT INTO hosts (host_id, pid, process_born, started_at, heartbeat_at) "
-            "VALUES (?, ?, ?, ?, ?) ON CONFLICT (host_id) DO NOTHING",
-            host_id,
-            os.getpid(),
-            born,
-            now,
-            now,
-        )
-    )
-    hosts = await log.query("SELECT host_id, pid, process_born FROM hosts")
-    dead = [each for each, pid, birth in hosts if each != host_id and not alive(pid, birth)]
-    known = {each for each, _, _ in hosts}
     owners = await log.query(TURN_SQL["live_owners"])
     lost = [
         (session_id, fence, turn_id)
         for session_id, fence, _, turn_id, owner in owners
-        if owner in dead or owner not in known
+        if owner in hosts
     ]
     await _end_commands(log, [turn_id for _, _, turn_id in lost if turn_id is not None])
     for session_id, fence, turn_id in lost:
         grant = Grant(session_id=session_id, turn_id=turn_id or "", fence=fence)
         await log.transact(lambda tx, grant=grant: interrupt(tx, grant, hooks))
-    if dead:
-        await log.transact(
-            lambda tx: [tx.execute("DELETE FROM hosts WHERE host_id = ?", each) for each in dead]
-        )
+    await log.transact(lambda tx: [tx.execute(SQL["forget_host"], each) for each in hosts] and None)
     if lost:
-        _log.info("%d runs of servers that are gone were interrupted", len(lost))
+        _log.info("%d runs of servers that are gone were ended or parked", len(lost))
     return [session_id for session_id, _, _ in lost]
 
 
@@ -93,6 +70,10 @@ def interrupt(tx: Transaction, grant: Grant, hooks: Sequence[Hook] = ()) -> None
     turn = tx.one(TURN_SQL["turn"], grant.turn_id)
     if turn is None or turn[7] is not None:
         tx.execute(TURN_SQL["release"], grant.session_id, grant.fence)
+        return
+    waiting = waits_only(tx, grant)
+    if waiting:
+        park(tx, grant, waiting)
         return
     draft = tx.one(LOG_SQL["read_draft"], grant.turn_id)
     if draft is not None:

@@ -7,15 +7,19 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import attrs
+import orjson
 from attrs import frozen
 
-from callboard_rpc.common import Actor, BlobRef, CallId, Limits
+from callboard_rpc.common import Actor, BlobRef, CallId, Limits, Usage
+from callboard_rpc.convert import structure_lenient
 from callboard_rpc.errors import CallboardError
-from callboard_rpc.events import Author
+from callboard_rpc.events import Author, ToolCall
 
 from ..approvals.service import Approvals
 from ..config import Settings
 from ..log.log import Log
+from ..log.record import Record
 from ..log.redact import Redactor
 from ..models.catalog import ModelCatalog
 from ..tools.base import ToolContext
@@ -29,7 +33,9 @@ from ..turns.deltas import Deltas, Numbering
 from ..turns.finish import Hook
 from ..turns.limits import TurnLimits
 from ..turns.live import LiveTurn
-from ..turns.loop import Turn, run
+from ..turns.loop import Left, Turn, run
+from ..turns.projection import SQL as TURN_SQL
+from ..turns.usage import add
 from .cache import SessionCache
 from .context import ContextSettings, SessionContext
 from .dispatch import Begun
@@ -194,7 +200,19 @@ class TurnRunner:
             limits=turn_limits(settings, profile.limits, begun.limits),
             draft_interval_ms=settings.draft.interval_ms,
             draft_bytes=settings.draft.bytes,
+            left=await left_of(services.log, live) if begun.resumed else Left(),
         )
+
+
+async def left_of(log: Log, live: LiveTurn) -> Left:
+    """What a parked turn has yet to do: its open calls, with all that was cut from their events. What
+    it used so far is what its messages say, and partial: answers that were only calls say nothing."""
+    rows = await log.query(TURN_SQL["open_call_records"], live.turn_id)
+    calls = [structure_lenient(await log.whole(Record.of(row)), ToolCall) for row in rows]
+    used = Usage()
+    for (text,) in await log.query(TURN_SQL["usages_of_turn"], live.session_id, live.turn_id):
+        used = add(used, structure_lenient(orjson.loads(text), Usage))
+    return Left(calls=tuple(calls), usage=attrs.evolve(used, partial=True))
 
 
 def _workspace(state: SessionState) -> FolderWorkspace:

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import binascii
+import contextlib
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from callboard_rpc.common import (
     Actor,
     Content,
     EmbeddedResource,
+    HostId,
     ImageContent,
     Json,
     Limits,
@@ -25,6 +27,7 @@ from callboard_rpc.common import (
     TextContent,
     TurnId,
     Unset,
+    Usage,
 )
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import (
@@ -47,7 +50,8 @@ from ..log.log import Log
 from ..log.record import SELECT, Record
 from ..log.text import all_well_formed, well_formed
 from ..log.transaction import Transaction
-from ..turns.live import Cause
+from ..turns import parking
+from ..turns.finish import Ending
 from ..turns.projection import SQL as TURN_SQL
 from .dispatch import Dispatcher
 from .projection import SQL
@@ -227,7 +231,7 @@ class Sessions:
         commit: Callable[[Transaction, Sequence[str]], None],
     ) -> None:
         """Runs `commit` for a session and those below it (the lowest first) when none of their turns
-        runs here and nothing waits that could start one: turns are stopped, queues dropped.
+        runs anywhere and nothing waits that could start one: turns are stopped, queues dropped.
 
         A prompt that comes in between starts a turn that is stopped, too; after so many such turns, or
         when one does not end in time, it is done all the same, and the turn's fence ends it."""
@@ -237,10 +241,11 @@ class Sessions:
 
             def decide(tx: Transaction, ids: list[str] = ids) -> bool:
                 late = time.monotonic() >= deadline
-                if not late and any(self._runs_here(tx, each) for each in ids):
+                if not late and any(_running_turn(tx, each) for each in ids):
                     return False
                 for each in ids:
                     if tx.one(SQL["flags"], each) is not None:
+                        self._end_parked(tx, each, by, reason)
                         _drop_queue(tx, each, by, reason)
                 commit(tx, ids)
                 return True
@@ -249,9 +254,12 @@ class Sessions:
                 return
             await self._stop(ids, by, reason, deadline - time.monotonic())
 
-    def _runs_here(self, tx: Transaction, session_id: str) -> bool:
-        owner = tx.one(TURN_SQL["owner"], session_id)
-        return owner is not None and owner[1] is not None and owner[4] == self._dispatcher.host_id
+    def _end_parked(self, tx: Transaction, session_id: str, by: Actor, reason: str) -> str | None:
+        """Ends a turn that waits, run by nobody, for an approval; its id if there was one."""
+        ending = Ending(outcome="cancelled", usage=Usage(partial=True), by=by, reason=reason)
+        return parking.end_parked(
+            tx, session_id, self._dispatcher.host_id, ending, hooks=self._dispatcher.hooks
+        )
 
     async def _descendants(self, session_id: str) -> list[str]:
         return [row[0] for row in await self._log.query(SQL["descendants"], session_id)]
@@ -259,24 +267,27 @@ class Sessions:
     async def _stop(
         self, session_ids: Sequence[str], by: Actor, reason: str, within_s: float
     ) -> None:
-        """Drops what waits in these sessions, cancels their turns and waits for their ends."""
+        """Drops what waits in these sessions, asks whoever runs their turns to stop, and waits for
+        their ends."""
 
-        def drop(tx: Transaction) -> None:
+        def ask(tx: Transaction) -> None:
             for each in session_ids:
-                if tx.one(SQL["flags"], each) is not None:
-                    _drop_queue(tx, each, by, reason)
+                if tx.one(SQL["flags"], each) is None:
+                    continue
+                _drop_queue(tx, each, by, reason)
+                running = _running_turn(tx, each)
+                if running is not None:
+                    _ask_to_stop(tx, each, running, "turn", by, reason)
 
-        await self._log.transact(drop)
-        ends: list[asyncio.Task[Any]] = []
-        for each in session_ids:
-            live = self._dispatcher.live(each)
-            if live is not None:
-                live.stop(Cause(outcome="cancelled", by=by, reason=reason))
-                ends.append(asyncio.ensure_future(live.ended.wait()))
-        if ends:
-            _, late = await asyncio.wait(ends, timeout=max(0.0, within_s))
-            for task in late:
-                task.cancel()
+        await self._log.transact(ask)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, within_s)):
+                while True:
+                    position = self._log.head
+                    owned = {row[0] for row in await self._log.query(TURN_SQL["live_owners"])}
+                    if owned.isdisjoint(session_ids):
+                        return
+                    await self._log.moved(position)
 
     # --- prompting ---
 
@@ -344,6 +355,7 @@ class Sessions:
                     client_message_id=client_message_id,
                     to=to,
                     limits=limits,
+                    host_id=HostId(self._dispatcher.host_id),
                     meta=all_well_formed(meta),
                 ),
                 actor=by,
@@ -436,6 +448,7 @@ class Sessions:
         reason: str | None,
     ) -> Cancelled:
         ids = [session_id]
+        parked: list[str] = []
         if scope == "tree":
             ids += await self._descendants(session_id)
 
@@ -444,23 +457,22 @@ class Sessions:
             stopped: str | None = None
             dropped: tuple[int, ...] = ()
             for each in ids:
-                running = _running_turn(tx, each)
+                running = _running_turn(tx, each) or tx.value(TURN_SQL["parked_turn"], each)
                 if each == session_id and turn_id is not None:
                     _must_match(tx, session_id, turn_id, running)
                 if scope != "queue" and running is not None:
-                    tx.append(
-                        each,
-                        CancelRequested(scope=scope, turn_id=TurnId(running), reason=reason),
-                        actor=by,
-                        turn_id=running,
-                    )
+                    _ask_to_stop(tx, each, running, scope, by, reason)
                     stopped = running if each == session_id else stopped
+                    if self._end_parked(tx, each, by, reason or "the turn was cancelled"):
+                        parked.append(each)
                 if scope != "turn":
                     gone = _drop_queue(tx, each, by, reason or "cancelled")
                     dropped = gone if each == session_id else dropped
             return stopped, dropped
 
         stopped, dropped = await self._log.transact(commit)
+        for each in parked:
+            await self._dispatcher.wake(each)  # what waited behind the turn is next
         return Cancelled(turn_id=stopped, dropped=dropped)
 
 
@@ -481,8 +493,25 @@ def _must_be_open(tx: Transaction, session_id: str) -> None:
 
 
 def _running_turn(tx: Transaction, session_id: str) -> str | None:
+    """The turn that some host runs now."""
     owner = tx.one(TURN_SQL["owner"], session_id)
     return None if owner is None or owner[1] is None else owner[3]
+
+
+def _ask_to_stop(
+    tx: Transaction,
+    session_id: str,
+    turn_id: str,
+    scope: CancelScope,
+    by: Actor,
+    reason: str | None,
+) -> None:
+    tx.append(
+        session_id,
+        CancelRequested(scope=scope, turn_id=TurnId(turn_id), reason=reason),
+        actor=by,
+        turn_id=turn_id,
+    )
 
 
 def _must_match(tx: Transaction, session_id: str, turn_id: str, running: str | None) -> None:

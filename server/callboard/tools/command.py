@@ -200,7 +200,7 @@ RUN_COMMAND = Tool(
     description=(
         "Run a shell command in the workspace and get what it printed (both streams) and its exit "
         "code. It has no terminal, no input, no secrets in its environment, and a time limit; what it leaves "
-        "running in the background is ended with it. Prefer read_file, list_files, search_files and "
+        "running in the background is ended with it, unless that took a session of its own (setsid). Prefer read_file, list_files, search_files and "
         "edit_file for what they can do."
     ),
     arguments=RunCommand,

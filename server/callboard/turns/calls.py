@@ -23,6 +23,7 @@ from callboard_rpc.events import ToolCall, ToolResult
 
 from ..approvals.service import Approvals, withdraw
 from ..log.faults import StaleFence
+from ..log.redact import PLACEHOLDER
 from ..log.text import well_formed
 from ..log.transaction import Transaction
 from ..models.base import ToolOutput
@@ -151,6 +152,16 @@ class Caller:
             known = ", ".join(self._tool_names())
             call.fault = f"There is no tool {call.name!r}. The tools are: {known or 'none'}."
             return call
+        if not await self._examine(call, tool):
+            return call
+        call.verdict = await self._judge(tool, call.preview)
+        if call.verdict.effect == "ask":
+            call.approval_id = ApprovalId(self._new_id("apr"))
+        return call
+
+    async def _examine(self, call: Call, tool: Tool) -> bool:
+        """Reads the arguments and looks at what the call would do. False when it cannot run: then
+        `fault` says why."""
         call.tool = tool
         try:
             call.arguments = structure_arguments(
@@ -158,25 +169,45 @@ class Caller:
             )
             call.preview = await tool.preview(self._context(call.call_id), call.arguments)
         except ToolFailure as failure:
-            call.fault = str(failure)
-            if call.arguments is not None and index > 0:
-                # an earlier call of this answer may yet make it possible: show what was asked
-                call.fault = None
-                call.unseen = True
-                call.preview = Preview(
-                    title=f"{call.name}",
-                    subject=ToolCallSubject(name=call.name, arguments=call.shown),
-                    risk="medium",
-                )
-            else:
-                return call
+            if call.arguments is None or call.index == 0:
+                call.fault = str(failure)
+                return False
+            # an earlier call of this answer may yet make it possible: show what was asked
+            call.unseen = True
+            call.preview = Preview(
+                title=call.name,
+                subject=ToolCallSubject(name=call.name, arguments=call.shown),
+                risk="medium",
+            )
         except Exception:
             _log.exception("the preview of %s failed", call.name)
             call.fault = f"The tool {call.name} failed inside of Callboard; see the server's log."
+            return False
+        return True
+
+    async def restore(self, logged: ToolCall) -> Call:
+        """A call from the log that has not begun, judged anew; its approval keeps its id."""
+        call = Call(
+            call_id=logged.call_id,
+            index=logged.index,
+            name=logged.name,
+            provider_call_id=logged.provider_call_id,
+            shown=logged.arguments,
+            raw=logged.raw_arguments,
+            approval_id=logged.approval_id,
+        )
+        tool = self._look_up(call.name)
+        if tool is None:
+            call.fault = f"There is no tool {call.name!r} any more."
             return call
-        call.verdict = await self._judge(tool, call.preview)
-        if call.verdict.effect == "ask":
-            call.approval_id = ApprovalId(self._new_id("apr"))
+        if PLACEHOLDER in orjson.dumps([logged.arguments, logged.raw_arguments]).decode():
+            call.fault = (
+                "Not run: its arguments held a secret, which is not kept over a restart of the "
+                "server. Make the call again."
+            )
+            return call
+        if await self._examine(call, tool):
+            call.verdict = await self._judge(tool, call.preview)
         return call
 
     @staticmethod
@@ -206,6 +237,7 @@ class Caller:
                     raw_arguments=call.raw,
                     title=preview.title if preview else call.name,
                     kind=call.tool.kind if call.tool else "other",
+                    effect=call.effect,
                     index=call.index,
                     provider_call_id=call.provider_call_id,
                     locations=preview.locations if preview else (),

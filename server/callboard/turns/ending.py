@@ -20,6 +20,7 @@ from ..log.transaction import Transaction
 from ..models.base import ModelError
 from .finish import Ending, Hook, close_turn
 from .live import Cause, LiveTurn
+from .parking import park, waits_only
 from .projection import SQL
 from .reservation import Grant, assert_fence
 
@@ -52,6 +53,9 @@ async def write_end(
 
     def commit(tx: Transaction) -> None:
         assert_fence(tx, grant)
+        if ending.outcome == "interrupted" and (waiting := waits_only(tx, grant)):
+            park(tx, grant, waiting)  # nothing of it has begun: it goes on when it is answered
+            return
         if partial is not None and not _was_said(tx, grant, partial):
             tx.append(
                 grant.session_id,

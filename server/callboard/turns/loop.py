@@ -17,7 +17,7 @@ from attrs import define, field, frozen
 
 from callboard_rpc.common import Actor, CallId, Failure, TextContent, Usage
 from callboard_rpc.errors import CallboardError
-from callboard_rpc.events import Author, Message, ModelRetried
+from callboard_rpc.events import Author, Message, ModelRetried, ToolCall
 
 from ..log.faults import StaleFence
 from ..log.log import Log
@@ -70,6 +70,14 @@ class ContextSource(Protocol):
 
 
 @frozen(kw_only=True)
+class Left:
+    """What a turn that was parked has yet to do, and what it has used so far."""
+
+    calls: tuple[ToolCall, ...] = ()
+    usage: Usage = field(factory=Usage)
+
+
+@frozen(kw_only=True)
 class Turn:
     """Everything that a run needs, explicitly; nothing of it is ambient (specs/execution.md 6)."""
 
@@ -87,6 +95,7 @@ class Turn:
     limits: TurnLimits
     draft_interval_ms: int
     draft_bytes: int
+    left: Left = field(factory=Left)
     hooks: Sequence[Hook] = ()
     retry: RetryPolicy = BOUNDED
 
@@ -126,7 +135,7 @@ async def run(turn: Turn) -> None:
     Never raises for what the model, a tool or the store did. Cancelling this task interrupts the turn.
     """
     live = turn.live
-    progress = _Progress()
+    progress = _Progress(usage=turn.left.usage)
     work = asyncio.create_task(_steps(turn, progress), name=f"steps of {live.turn_id}")
     watchdog = asyncio.create_task(watch(live, turn.limits), name=f"watchdog of {live.turn_id}")
     stop = asyncio.create_task(live.stopping.wait(), name=f"stop of {live.turn_id}")
@@ -181,6 +190,10 @@ def _go_on(live: LiveTurn) -> None:
 async def _steps(turn: Turn, progress: _Progress) -> None:
     """Runs until the turn's end is committed, or raises what keeps it from going on."""
     nudge: str | None = None
+    if turn.left.calls:
+        calls = [await turn.caller.restore(logged) for logged in turn.left.calls]
+        with turn.caller.expecting(calls):
+            await _run_batch(turn, progress, calls)
     while True:
         _go_on(turn.live)
         await _boundary(turn)
@@ -311,7 +324,7 @@ def _given_up(error: ModelError, requests: int) -> ModelError:
 
 async def _run_calls(turn: Turn, progress: _Progress, answer: Answer) -> bool:
     """Commits an answer with its calls, runs them, and tells whether the model goes round in circles."""
-    caller, live = turn.caller, turn.live
+    caller = turn.caller
     calls = [await caller.prepare(asked, n) for n, asked in enumerate(answer.calls[:_MAX_CALLS])]
     with caller.expecting(calls):
         await turn.log.transact(lambda tx: _write_calls(tx, turn, answer, calls))
@@ -322,27 +335,33 @@ async def _run_calls(turn: Turn, progress: _Progress, answer: Answer) -> bool:
                     call, "Not run: the same calls were made twice before, with the same end."
                 )
             return True
+        await _run_batch(turn, progress, calls)
+    return False
 
-        async def execute(call: Call) -> ToolOutput:
-            _go_on(live)
-            live.touch()
-            output = await caller.execute(call)
-            live.touch()
-            return output
 
-        outcomes = await run_batch(
-            calls,
-            execute,
-            coordinator=turn.coordinator,
-            superseded=lambda: live.steered,
-            admit=caller.admit,
-        )
+async def _run_batch(turn: Turn, progress: _Progress, calls: Sequence[Call]) -> None:
+    """Runs committed calls, each with its one result."""
+    caller, live = turn.caller, turn.live
+
+    async def execute(call: Call) -> ToolOutput:
+        _go_on(live)
+        live.touch()
+        output = await caller.execute(call)
+        live.touch()
+        return output
+
+    outcomes = await run_batch(
+        calls,
+        execute,
+        coordinator=turn.coordinator,
+        superseded=lambda: live.steered,
+        admit=caller.admit,
+    )
     for call, outcome in zip(calls, outcomes, strict=True):
         if isinstance(outcome, Superseded):
             await caller.supersede(call)
         else:
             progress.ran(call, outcome)
-    return False
 
 
 def _write_calls(tx: Transaction, turn: Turn, answer: Answer, calls: list[Call]) -> None:

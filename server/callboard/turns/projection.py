@@ -16,6 +16,7 @@ from callboard_rpc.events import (
     TriggersDropped,
     TurnFinished,
     TurnParked,
+    TurnResumed,
     TurnStarted,
 )
 from callboard_rpc.sessions import Turn
@@ -49,13 +50,16 @@ def _on_message(tx: Transaction, record: Record) -> None:
             "prompt",
             said.delivery or "queue",
             said.client_message_id,
+            said.host_id,
         )
 
 
 def _on_directive(tx: Transaction, record: Record) -> None:
     directive: Directive = record.value
     del directive
-    tx.execute(SQL["insert_trigger"], record.session_id, record.seq, "directive", "queue", None)
+    tx.execute(
+        SQL["insert_trigger"], record.session_id, record.seq, "directive", "queue", None, None
+    )
 
 
 def _on_ack(tx: Transaction, record: Record) -> None:
@@ -88,6 +92,11 @@ def _on_parked(tx: Transaction, record: Record) -> None:
     tx.execute(SQL["set_turn_state"], "parked", parked.turn_id)
 
 
+def _on_resumed(tx: Transaction, record: Record) -> None:
+    resumed: TurnResumed = record.value
+    tx.execute(SQL["set_turn_state"], "running", resumed.turn_id)
+
+
 def _on_finished(tx: Transaction, record: Record) -> None:
     finished: TurnFinished = record.value
     tx.execute(
@@ -105,7 +114,13 @@ def _on_finished(tx: Transaction, record: Record) -> None:
 def _on_call(tx: Transaction, record: Record) -> None:
     call: ToolCall = record.value
     tx.execute(
-        SQL["open_call"], call.call_id, record.session_id, record.turn_id, call.name, record.seq
+        SQL["open_call"],
+        call.call_id,
+        record.session_id,
+        record.turn_id,
+        call.name,
+        record.seq,
+        call.effect,
     )
 
 
@@ -129,6 +144,7 @@ PROJECTION = Projection(
         "triggers_dropped": _on_dropped,
         "turn_started": _on_started,
         "turn_parked": _on_parked,
+        "turn_resumed": _on_resumed,
         "turn_finished": _on_finished,
         "tool_call": _on_call,
         "tool_result": _on_result,

@@ -57,7 +57,7 @@ SELECT turn_id, session_id, idx, state, trigger, model, started_at, ended_at, us
 FROM turns WHERE session_id = ? ORDER BY idx DESC LIMIT 1;
 
 -- name: open_call
-INSERT INTO open_calls (call_id, session_id, turn_id, name, seq) VALUES (?, ?, ?, ?, ?);
+INSERT INTO open_calls (call_id, session_id, turn_id, name, seq, effect) VALUES (?, ?, ?, ?, ?, ?);
 
 -- name: close_call
 DELETE FROM open_calls WHERE call_id = ?;
@@ -65,11 +65,58 @@ DELETE FROM open_calls WHERE call_id = ?;
 -- name: open_calls_of_turn
 SELECT call_id, name FROM open_calls WHERE turn_id = ? ORDER BY seq;
 
+-- name: open_calls_with_approvals
+SELECT c.call_id, c.effect, a.approval_id, a.state FROM open_calls c
+LEFT JOIN approvals a ON a.call_id = c.call_id
+WHERE c.turn_id = ? ORDER BY c.seq;
+
+-- name: effects_of_answer
+SELECT json_extract(e.data, '$.effect') FROM events e
+WHERE e.session_id = ?1 AND e.turn_id = ?2 AND e.type = 'tool_call'
+  AND json_extract(e.data, '$.messageId') = (
+    SELECT json_extract(l.data, '$.messageId') FROM events l
+    WHERE l.session_id = ?1 AND l.turn_id = ?2 AND l.type = 'tool_call'
+    ORDER BY l.seq DESC LIMIT 1);
+
+-- name: parked_turn
+SELECT turn_id FROM turns WHERE session_id = ? AND state = 'parked';
+
+-- name: answered_of_turn
+SELECT 1 FROM open_calls c JOIN approvals a ON a.call_id = c.call_id
+WHERE c.turn_id = ? AND a.state <> 'pending';
+
+-- name: parked_and_answered
+SELECT DISTINCT t.session_id FROM turns t
+JOIN open_calls c ON c.turn_id = t.turn_id JOIN approvals a ON a.call_id = c.call_id
+LEFT JOIN owners o ON o.session_id = t.session_id
+WHERE t.state = 'parked' AND a.state <> 'pending' AND o.fence IS NULL;
+
+-- name: open_call_records
+SELECT e.pos, e.session_id, e.seq, e.event_id, e.type, e.at, e.actor, e.turn_id, e.fence, e.data
+FROM events e JOIN open_calls c ON c.session_id = e.session_id AND c.seq = e.seq
+WHERE c.turn_id = ? ORDER BY e.seq;
+
+-- name: usages_of_turn
+SELECT json_extract(data, '$.usage') FROM events
+WHERE session_id = ? AND turn_id = ? AND type = 'message'
+  AND json_extract(data, '$.usage') IS NOT NULL ORDER BY seq;
+
 -- name: insert_trigger
-INSERT INTO triggers (session_id, seq, kind, delivery, client_message_id) VALUES (?, ?, ?, ?, ?);
+INSERT INTO triggers (session_id, seq, kind, delivery, client_message_id, host_id)
+VALUES (?, ?, ?, ?, ?, ?);
+
+-- name: ours_wait
+SELECT 1 FROM triggers WHERE session_id = ?1 AND state = 'pending'
+  AND (host_id IS NULL OR host_id = ?2 OR host_id NOT IN (SELECT host_id FROM hosts)) LIMIT 1;
+
+-- name: own_wait
+SELECT 1 FROM triggers WHERE session_id = ? AND state = 'pending' AND host_id = ? LIMIT 1;
 
 -- name: admit_trigger
 UPDATE triggers SET state = 'admitted', turn_id = ? WHERE session_id = ? AND seq = ?;
+
+-- name: admitted_by
+SELECT seq FROM triggers WHERE session_id = ? AND turn_id = ? ORDER BY seq;
 
 -- name: drop_trigger
 UPDATE triggers SET state = 'dropped' WHERE session_id = ? AND seq = ?;

@@ -65,7 +65,7 @@ def assert_fence(tx: Transaction, grant: Grant) -> None:
         raise StaleFence(grant.session_id, grant.fence)
 
 
-def _take(
+def take(
     tx: Transaction, session_id: str, host_id: str, *, kind: str, turn_id: str | None
 ) -> int | None:
     """Takes the session in a transaction; the fence, or None when it has an owner."""
@@ -75,6 +75,10 @@ def _take(
     fence: int = 1 if row is None else row[0]
     tx.execute(SQL["take"], session_id, fence + 1, fence, kind, turn_id, host_id)
     return fence
+
+
+def _a_new_turn(_: Transaction) -> None:
+    return None
 
 
 class Reservations:
@@ -87,16 +91,21 @@ class Reservations:
         self._releases: set[asyncio.Task[None]] = set()
 
     async def reserve(
-        self, session_id: str, begin: Callable[[Transaction, Grant], T | None]
+        self,
+        session_id: str,
+        begin: Callable[[Transaction, Grant], T | None],
+        *,
+        resume: Callable[[Transaction], str | None] = _a_new_turn,
     ) -> "Reserved[T] | AlreadyRunning | NoWork":
         """Takes the session for a run, together with what `begin` writes; all or nothing.
 
-        `begin` returning None means that there is nothing to do: then nothing is taken.
+        `begin` returning None means that there is nothing to do: then nothing is taken. `resume` names
+        the turn that goes on, where it is not a new one.
         """
 
         def commit(tx: Transaction) -> "tuple[Grant, T] | AlreadyRunning | NoWork":
-            turn_id = tx.new_id("trn")
-            fence = _take(tx, session_id, self.host_id, kind="run", turn_id=turn_id)
+            turn_id = resume(tx) or tx.new_id("trn")
+            fence = take(tx, session_id, self.host_id, kind="run", turn_id=turn_id)
             if fence is None:
                 return AlreadyRunning(turn_id=_running(tx, session_id))
             grant = Grant(session_id=session_id, turn_id=turn_id, fence=fence)
@@ -142,7 +151,7 @@ class Reservations:
         """Takes the session for a change of its history. Raises turnInProgress while it has an owner."""
 
         def commit(tx: Transaction) -> Grant:
-            fence = _take(tx, session_id, self.host_id, kind="prepare", turn_id=None)
+            fence = take(tx, session_id, self.host_id, kind="prepare", turn_id=None)
             if fence is None:
                 turn_id = _running(tx, session_id)
                 raise CallboardError(

@@ -70,10 +70,10 @@ async def test_everything_is_private_from_the_first_byte_whatever_the_umask(tmp_
 # --- damage -----------------------------------------------------------------------------------
 
 
-async def test_interrupts_69_a_file_that_is_no_database_is_copied_aside_and_left_as_it_is(
+async def test_interrupts_69_a_store_that_is_no_database_any_more_is_copied_aside_and_left_as_it_is(
     store_path: Path,
 ) -> None:
-    store_path.parent.mkdir()
+    await _filled(store_path)
     store_path.write_bytes(b"this is not a database" * 500)
     error = _refused(store_path)
     assert error.kind == "storeCorrupt"
@@ -83,6 +83,15 @@ async def test_interrupts_69_a_file_that_is_no_database_is_copied_aside_and_left
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
     store_path.unlink()
     _open(store_path).close()  # the way out that the message names
+
+
+async def test_a_file_of_somebody_else_s_is_refused_and_nothing_is_put_beside_it(
+    store_path: Path,
+) -> None:
+    store_path.parent.mkdir()
+    store_path.write_bytes(b"root:x:0:0:root:/root:/bin/sh\n" * 20)
+    assert _refused(store_path).kind == "storeUnsupported"
+    assert [each.name for each in store_path.parent.iterdir()] == [store_path.name]
 
 
 @pytest.mark.parametrize("size", [1, 50, 99, 100, 4_000, 5_000])

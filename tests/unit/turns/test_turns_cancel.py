@@ -360,7 +360,7 @@ async def test_interrupts_76_deleting_a_session_stops_its_turn_first(tmp_path: P
         seen: list[str] = []
         on.host.log.listen(lambda records: seen.extend(r.type for r in records))
         assert await on.host.sessions.delete(session_id, by=CLIENT)
-        assert seen == ["turn_finished", "session_deleted"]
+        assert seen == ["cancel_requested", "turn_finished", "session_deleted"]
         assert (on.host.dispatcher.running, await owned(on.host)) == (0, 0)
         assert (await on.host.log.query("PRAGMA foreign_key_check")) == []
         with pytest.raises(CallboardError) as gone:

@@ -155,11 +155,11 @@ async def test_a_prompt_that_is_durable_is_answered_though_its_turn_could_not_st
         reserve = on.host.reservations.reserve
         refused: list[str] = []
 
-        async def refuse(*arguments: Any) -> Any:
+        async def refuse(*arguments: Any, **named: Any) -> Any:
             if len(refused) < 3:
                 refused.append(kind)
                 raise CallboardError(kind, "not now")
-            return await reserve(*arguments)
+            return await reserve(*arguments, **named)
 
         on.host.reservations.reserve = refuse  # type: ignore[method-assign]
         posted = await on.say(session_id, "go", client_message_id="once")

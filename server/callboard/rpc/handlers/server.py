@@ -30,10 +30,11 @@ from callboard_rpc.server import (
 )
 from callboard_rpc.version import PROTOCOL_VERSION
 
-from ...host import Host, process_alive
+from ...host import Host
 from ...log.clock import parse
 from ...log.sqlite import VERSION as SQLITE_VERSION
 from ...log.sqlite import has_wal_reset_bug
+from ...sessions.identity import life
 from ..call import Call, Handler
 from ..greeting import NAME, features, version
 from ..pages import LARGEST, invalid, is_folder_name, number, page_size
@@ -173,7 +174,7 @@ async def _diagnostics(host: Host) -> Diagnostics:
         ),
         hosts=tuple(
             HostInfo(
-                host_id=h, pid=pid, started_at=s, heartbeat_at=b, alive=process_alive(pid, born)
+                host_id=h, pid=pid, started_at=s, heartbeat_at=b, alive=life(pid, born) != "gone"
             )
             for h, pid, s, b, born in hosts
         ),
