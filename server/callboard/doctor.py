@@ -23,6 +23,7 @@ from .config import Loaded, load, store_path, user_config_dir
 from .config.layers import USER_FILE, WORKSPACE_FILE
 from .log import filesystem, sqlite
 from .models.keys import KeyRing
+from .sessions.profiles import ProfileBook
 
 if TYPE_CHECKING:
     from .models.catalog import ModelCatalog
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 LEAST_FREE_BYTES: Final = 50 * 1024 * 1024
 """With less on the disk than this the store can hardly work."""
 LITTLE_FREE_BYTES: Final = 1024 * 1024 * 1024
+
+ADDRESSES: Final = frozenset({"OPENAI_BASE_URL", "ANTHROPIC_BASE_URL"})
+"""Variables that send a provider's requests elsewhere."""
 
 EDITORS: Final[Mapping[str, str]] = {
     "code": "VS Code", "codium": "VSCodium", "nvim": "Neovim", "zed": "Zed", "zeditor": "Zed",
@@ -88,7 +92,9 @@ async def examine(
         sqlite_check(sqlite.VERSION, sqlite.LIBRARY),
         *await to_thread.run_sync(store_checks, path),
         *configuration_checks(loaded, folder / USER_FILE, here / WORKSPACE_FILE),
+        *await to_thread.run_sync(profile_checks, folder, here),
         await to_thread.run_sync(keys_check, loaded, keys, environ),
+        *await to_thread.run_sync(address_checks, loaded, environ),
         await _model_check(loaded, keys, environ, catalog),
         *await to_thread.run_sync(program_checks, environ.get("PATH", os.defpath)),
     )
@@ -188,10 +194,16 @@ def _size(count: float) -> str:
 
 
 def configuration_checks(loaded: Loaded, *files: Path) -> tuple[Check, ...]:
-    """Which files there are, and each thing in the configuration that does not count."""
+    """The files of which everything counts, and each thing in the configuration that does not."""
     there = [str(path) for path in files if path.is_file()]
-    found = ", ".join(there) or f"no file; {files[0]} would be read"
-    checks = [Check(name="Configuration", status="ok", found=found)]
+    faulty = {warning.place for warning in loaded.warnings}
+    whole = [path for path in there if path not in faulty]
+    checks: list[Check] = []
+    if whole:
+        checks.append(Check(name="Configuration", status="ok", found=", ".join(whole)))
+    elif not loaded.warnings:
+        found = f"no file; {files[0]} would be read"
+        checks.append(Check(name="Configuration", status="ok", found=found))
     checks += [
         Check(
             name="Configuration",
@@ -203,6 +215,51 @@ def configuration_checks(loaded: Loaded, *files: Path) -> tuple[Check, ...]:
         )
         for warning in loaded.warnings
     ]
+    return tuple(checks)
+
+
+def profile_checks(user_dir: Path, cwd: Path) -> tuple[Check, ...]:
+    """How many agents are defined, where, and each that cannot be used."""
+    book = ProfileBook.load(user_dir, cwd)
+    defined = [each for each in book.profiles.values() if each.source != "builtin"]
+    folders = ProfileBook.sources(user_dir, cwd)
+    counts = [
+        f"{count} in {folder}"
+        for folder in folders
+        if (count := sum(_lies_in(each.path, folder) for each in defined if each.error is None))
+    ]
+    broken = [f"{each.path}: {each.error}" for each in defined if each.error is not None]
+    checks: list[Check] = []
+    if counts:
+        checks.append(Check(name="Profiles", status="ok", found=", ".join(counts)))
+    elif not broken and not book.warnings:
+        found = f"only the built-in one; {folders[0]}/NAME.md would be one more"
+        checks.append(Check(name="Profiles", status="ok", found=found))
+    advice = "It is not used until it is mended."
+    checks += [Check(name="Profiles", status="warn", found=f, advice=advice) for f in broken]
+    checks += [Check(name="Profiles", status="warn", found=warning) for warning in book.warnings]
+    return tuple(checks)
+
+
+def _lies_in(path: str | None, folder: Path) -> bool:
+    return path is not None and Path(path).parent == folder
+
+
+def address_checks(loaded: Loaded, environ: Mapping[str, str]) -> tuple[Check, ...]:
+    """Where the models of the providers are whose address the environment changes. What may be an
+    address holds no secrets (`models.providers`)."""
+    from .models.builtin import all_providers
+
+    checks: list[Check] = []
+    for provider in all_providers(loaded.settings.providers, environ).values():
+        variable = f"{provider.name.upper()}_BASE_URL"
+        if variable not in ADDRESSES or not environ.get(variable, "").strip():
+            continue
+        if provider.problem is not None:
+            checks.append(Check(name="Address", status="warn", found=provider.problem))
+            continue
+        found = f"{provider.name} is at {provider.base_url}, by {variable}"
+        checks.append(Check(name="Address", status="ok", found=found))
     return tuple(checks)
 
 

@@ -51,7 +51,7 @@ def named(checks: list[Check], name: str) -> Check:
 async def test_an_empty_home_is_enough_and_every_finding_is_there(tmp_path: Path) -> None:
     checks = await look(tmp_path)
     assert [c.name for c in checks] == [
-        "Python", "SQLite", "Store", "Disk", "Configuration", "Keys", "Model",
+        "Python", "SQLite", "Store", "Disk", "Configuration", "Profiles", "Keys", "Model",
         "ripgrep", "git", "shell", "Editors",
     ]  # fmt: skip
     assert not [c for c in checks if c.status == "fail"]
@@ -98,10 +98,56 @@ async def test_each_warning_of_the_configuration_is_told(tmp_path: Path) -> None
     (tmp_path / "ws" / ".callboard").mkdir(parents=True)
     (tmp_path / "ws" / ".callboard" / "config.toml").write_text("[broken", "utf-8")
     found = [c for c in await look(tmp_path) if c.name == "Configuration"]
-    assert [c.status for c in found] == ["ok", "warn", "warn", "warn"]
-    assert found[0].found.count("config.toml") == 2
-    assert "config.toml:2: limits.queue" in found[1].found
-    assert "until it is mended" in found[3].advice
+    assert [c.status for c in found] == ["warn", "warn", "warn"]
+    assert "config.toml:2: limits.queue" in found[0].found
+    assert "until it is mended" in found[2].advice
+
+
+async def test_a_file_is_well_or_has_a_warning_and_never_both(tmp_path: Path) -> None:
+    (tmp_path / "config").mkdir()
+    mine = tmp_path / "config" / "config.toml"
+    mine.write_text("[broken", "utf-8")
+    workspace = tmp_path / "ws" / ".callboard" / "config.toml"
+    workspace.parent.mkdir(parents=True)
+    workspace.write_text("instructions = 'x'\n", "utf-8")
+    found = [c for c in await look(tmp_path) if c.name == "Configuration"]
+    assert [c.status for c in found] == ["ok", "warn"]
+    assert found[0].found == str(workspace)
+    assert found[1].found.startswith(f"{mine}:1: is not valid TOML")
+    mine.unlink()
+    workspace.unlink()
+    (only,) = [c for c in await look(tmp_path, CALLBOARD_NOPE="1") if c.name == "Configuration"]
+    assert (only.status, "CALLBOARD_NOPE: is no setting" in only.found) == ("warn", True)
+
+
+async def test_profiles_are_counted_and_the_broken_ones_are_named(tmp_path: Path) -> None:
+    agents = tmp_path / "config" / "agents"
+    agents.mkdir(parents=True)
+    assert "only the built-in one" in named(await look(tmp_path), "Profiles").found
+    (agents / "one.md").write_text("Be brief.", "utf-8")
+    (agents / "two.md").write_text("---\nmode: plan\n---\nPlan.", "utf-8")
+    (agents / "bad.md").write_text("---\nmodus: plan\n---\n", "utf-8")
+    more = tmp_path / "ws" / ".callboard" / "agents"
+    more.mkdir(parents=True)
+    (more / "three.md").write_text("Be long.", "utf-8")
+    found = [c for c in await look(tmp_path) if c.name == "Profiles"]
+    assert [c.status for c in found] == ["ok", "warn"]
+    assert found[0].found == f"2 in {agents}, 1 in {more}"
+    assert found[1].found.startswith(f"{agents / 'bad.md'}: modus: is no field")
+
+
+async def test_the_address_of_a_provider_is_named_without_its_secrets(tmp_path: Path) -> None:
+    assert "Address" not in {c.name for c in await look(tmp_path, OPENAI_BASE_URL=" ")}
+    checks = await look(
+        tmp_path,
+        OPENAI_BASE_URL="https://llm.example:8443/v1",
+        ANTHROPIC_BASE_URL="https://me:topsecret@llm.example",
+    )
+    openai, anthropic = (c for c in checks if c.name == "Address")
+    assert openai.found == "openai is at https://llm.example:8443/v1, by OPENAI_BASE_URL"
+    assert anthropic.status == "warn"
+    assert "ANTHROPIC_BASE_URL may not hold a user or a password" in anthropic.found
+    assert "topsecret" not in repr(checks)
 
 
 async def test_programs_and_editors_are_looked_for_on_the_given_path(tmp_path: Path) -> None:
