@@ -16,6 +16,11 @@ rules:
     answer:
       - say: I will write it.
       - call: {tool: write_file, arguments: {path: made.txt, content: "made by a test\\n"}}
+  - when: {last_user: two at once, step: 0}
+    answer:
+      - say: I look at both.
+      - call: {tool: read_file, arguments: {path: one.txt}}
+      - call: {tool: read_file, arguments: {path: two.txt}}
   - when: {last_tool: write_file}
     answer: [{say: "The tool said: {{last_tool}}"}]
   - when: {last_user: hostile}
@@ -26,6 +31,8 @@ rules:
     answer: [{say: "I begin"}, {hang: true}]
   - when: {last_user: break}
     answer: [{fail: {kind: modelError, message: "the model \\e[31mbroke here"}}]
+  - when: {last_user: overloaded}
+    answer: [{fail: {kind: modelError, message: "too much to do", retryable: true}}]
   - when: {last_user: long}
     answer: [{say: {text: "many words and more of them\\n", repeat: 4000}}]
 default:

@@ -87,6 +87,11 @@ def test_a_failed_turn_is_exit_code_1_and_says_why(cli: Cli) -> None:
         (["run", "x", "--session", "zzzz"], "no session begins with 'zzzz'"),
         (["run", "x", "--session", "ses_" + "0" * 26], "no session begins with"),
         (["run", "x", "--session", "a", "--cwd", "."], "exclude each other"),
+        (["run", "x", "--session", "a", "--continue"], "exclude each other"),
+        (["run", "x", "--continue", "--profile", "p"], "--profile is for a new session"),
+        (["rules", "list", "--all", "--cwd", "."], "exclude each other"),
+        (["rules", "remove", ""], "no rule was named"),
+        (["approvals", "answer", " ", "1"], "no pending approval was named"),
         (["no-such-command"], "no-such-command"),
     ],
 )
@@ -98,6 +103,8 @@ def test_bad_input_is_exit_code_2_names_it_and_shows_no_traceback(
     assert said in result.err
     assert "Traceback" not in result.err + result.out
     assert result.out == ""
+    assert result.err.startswith("callboard: ")
+    assert "╭" not in result.err
 
 
 def test_what_does_not_count_in_the_configuration_is_told_on_stderr(cli: Cli) -> None:
@@ -130,7 +137,13 @@ def test_words_without_quotes_are_told_to_go_in_quotes(cli: Cli) -> None:
 def test_without_a_terminal_ask_denies_says_so_and_exits_with_3(cli: Cli) -> None:
     result = cli("run", "write a file")
     assert result.code == 3
-    assert "no terminal to ask on" in result.out
+    assert result.out.count("no terminal to ask on") == 1
+    told = result.out.split("The tool said: ")[1]
+    assert told.startswith("Not allowed: nobody could be asked, because this run has no terminal.")
+    assert "person" not in result.out
+    assert (
+        result.out.count("nobody could be asked") == 2
+    )  # to the person, and what the model repeats
     assert not (cli.workspace / "made.txt").exists()
 
 
@@ -177,6 +190,55 @@ def test_a_session_goes_on_by_the_beginning_of_its_id(cli: Cli) -> None:
     events = cli.json("run", "more", "--session", session[:20])
     assert {event["sessionId"] for event in events} == {session}
     assert "session_created" not in {event["type"] for event in events}
+
+
+def test_continue_goes_on_with_the_session_of_the_folder_in_which_something_happened_last(
+    cli: Cli, tmp_path: Path
+) -> None:
+    first, second = cli.session(), cli.session()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    cli.session("x", "--cwd", str(elsewhere))
+    assert cli.session("more", "-c") == second
+    assert cli.session("x", "--session", first) == first
+    assert cli.session("more", "--continue", "--cwd", str(cli.workspace)) == first
+    assert len(cli.json("sessions", "list")) == 3
+
+
+def test_continue_in_a_folder_without_a_session_says_so_and_begins_none(cli: Cli) -> None:
+    result = cli("run", "x", "--continue")
+    assert (result.code, result.out) == (2, "")
+    assert f"there is no session in {cli.workspace} to go on with" in result.err
+    assert cli.json("sessions", "list") == []
+
+
+@pytest.mark.parametrize("model", ["nope/x", "gpt", "openai/x", "scripted/no-such-file"])
+def test_a_model_of_the_environment_that_cannot_be_used_is_named_before_a_session_is_made(
+    cli: Cli, model: str
+) -> None:
+    session = cli.session()
+    cli.environment["CALLBOARD_MODEL"] = model
+    for arguments in (["run", "x"], ["run", "x", "--continue"]):
+        result = cli(*arguments)
+        assert (result.code, result.out) == (2, "")
+        assert f"{model} (from the environment variable CALLBOARD_MODEL)" in result.err
+    assert [each["sessionId"] for each in cli.json("sessions", "list")] == [session]
+    assert len(cli.json("sessions", "show", session)[0]["turns"]) == 1
+
+
+def test_an_agent_that_brings_its_own_model_needs_none_of_the_environment(cli: Cli) -> None:
+    agents = cli.home / ".config" / "callboard" / "agents"
+    agents.mkdir(parents=True)
+    model = cli.environment["CALLBOARD_MODEL"]
+    (agents / "own.md").write_text(f"---\nmodel: {model}\n---\nBe brief.\n")
+    cli.environment["CALLBOARD_MODEL"] = "nope/x"
+    assert cli("run", "hello", "--profile", "own").code == 0
+
+
+def test_a_turn_that_failed_after_every_attempt_ends_with_the_way_out(cli: Cli) -> None:
+    result = cli("run", "overloaded")
+    assert result.code == 1
+    assert "asked 4 times. Try again later, or choose another model." in result.out
 
 
 def test_a_beginning_that_fits_several_sessions_lists_them(cli: Cli) -> None:

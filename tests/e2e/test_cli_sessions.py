@@ -85,6 +85,90 @@ def test_export_writes_every_event_to_stdout_or_a_new_file(cli: Cli, tmp_path: P
     assert str(target) in again.err
 
 
+def test_the_name_of_the_file_says_the_format_unless_told_otherwise(
+    cli: Cli, tmp_path: Path
+) -> None:
+    session = cli.session()
+    for name, arguments, start in (
+        ("a.md", [], "# hello\n"),
+        ("b.jsonl", [], "{"),
+        ("c", [], "{"),
+        ("d.md", ["--format", "jsonl"], "{"),
+        ("e.jsonl", ["--format", "markdown"], "# hello\n"),
+    ):
+        target = tmp_path / name
+        assert cli("sessions", "export", session, "-o", str(target), *arguments).code == 0
+        assert target.read_text().startswith(start)
+
+
+def test_markdown_tells_what_it_is_who_spoke_what_was_allowed_and_what_each_call_found(
+    cli: Cli,
+) -> None:
+    for name in ("one", "two"):
+        (cli.workspace / f"{name}.txt").write_text(f"the text of {name}\n")
+    session = cli.session("two at once", "--title", "A *title*")
+    cli("run", "write a file", "-c", "--approve", "allow")
+    text = cli("sessions", "export", session, "--format", "markdown").out
+    head, *parts = text.split("\n## ")
+    assert head.startswith("# A \\*title\\*\n")
+    assert f"- Folder: {cli.workspace}" in head
+    assert "- Begun: 20" in head
+    assert "- Model: scripted/" in head
+    assert [part.partition("\n")[0] for part in parts] == [
+        "Person", "Agent", "Agent", "Person", "Agent", "Agent",
+    ]  # fmt: skip
+    for name in ("one", "two"):
+        label, _, rest = parts[1].partition(f"{name}.txt** (read_file)\n")
+        assert rest, label
+        assert f"the text of {name}" in rest[:80]
+    assert "> Approval: Create made.txt: allowed (allow_once) by callboard run." in parts[4]
+    assert "```diff\n--- /dev/null" in parts[4]
+    assert "+made by a test\n```" in parts[4]
+    assert text.count("*The turn ended: completed · ") == 2
+    assert "1,200 tokens in, 34 tokens out" in text
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["sessions", "list"],
+        ["sessions", "show", "x"],
+        ["sessions", "search", "x"],
+        ["sessions", "export", "x"],
+        ["sessions", "delete", "x", "--yes"],
+        ["tail", "x"],
+        ["rules", "list"],
+        ["rules", "remove", "x"],
+        ["approvals", "list"],
+        ["approvals", "show", "x"],
+        ["approvals", "answer", "x", "1"],
+    ],
+)
+def test_a_look_at_a_store_that_is_not_there_says_so_and_makes_none(
+    cli: Cli, arguments: list[str]
+) -> None:
+    result = cli(*arguments)
+    assert (result.code, result.out) == (2, "")
+    assert f"there is no store at {cli.environment['CALLBOARD_STORE']}\n" in result.err
+    assert not Path(cli.environment["CALLBOARD_STORE"]).parent.exists()
+
+
+def test_the_store_that_is_not_there_is_the_one_that_was_chosen(cli: Cli, tmp_path: Path) -> None:
+    other = tmp_path / "other" / "log.db"
+    for arguments in (
+        ["sessions", "list", "--store", str(other)],
+        ["--store", str(other), "rules", "list"],
+    ):
+        assert f"there is no store at {other}\n" in cli(*arguments).err
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    assert f"there is no store at {folder}/callboard.db\n" in (
+        cli("approvals", "list", "--store", str(folder)).err
+    )
+    assert list(folder.iterdir()) == []
+    assert not other.parent.exists()
+
+
 def test_delete_asks_unless_told_and_deletes_for_good(cli: Cli) -> None:
     session = cli.session()
     refused = cli("sessions", "delete", session)
@@ -120,7 +204,10 @@ def test_tail_shows_the_end_and_follows_another_process_until_ctrl_c(cli: Cli) -
 def test_tail_of_a_session_that_is_deleted_ends(cli: Cli) -> None:
     session = cli.session("hello")
     process = cli.start("tail", session)
-    read_until(process, "completed")
+    shown = read_until(process, "Ctrl-C ends this\n")
+    assert shown.endswith(
+        "\nwaiting for what happens next (the session is idle); Ctrl-C ends this\n"
+    )
     cli("sessions", "delete", session, "--yes")
     out, err = process.communicate(timeout=20)
     assert (process.returncode, err) == (0, "")

@@ -4,6 +4,7 @@ import os
 import pty
 import re
 import select
+import signal
 import termios
 import time
 from collections.abc import Iterator
@@ -156,3 +157,48 @@ def test_the_terminal_is_left_as_it_was(cli: Cli) -> None:
     assert flags & termios.ICANON
     assert flags & termios.ECHO
     assert terminal.finish() == 0
+
+
+def test_a_question_that_was_left_is_answered_from_another_terminal(cli: Cli) -> None:
+    terminal = Terminal(cli, "run", "write a file")
+    terminal.until("other clients: ")
+    terminal.type("d")
+    shown = terminal.until("OPTION); Ctrl-C")
+    named = re.search(r"approvals answer (apr_\w+) OPTION", shown)
+    assert named is not None
+    answered = cli("approvals", "answer", named[1], "allow_always")
+    assert (answered.code, answered.err) == (0, "")
+    assert answered.out.startswith("allowed: Create made.txt")
+    terminal.until("allowed by callboard approvals")
+    made = re.search(r"callboard rules remove (rule_\w+)", terminal.until("rules remove rule_"))
+    assert made is not None
+    assert terminal.finish() == 0
+    (rule,) = cli.json("rules", "list")
+    assert rule["ruleId"] in answered.out
+    assert (cli.workspace / "made.txt").exists()
+
+
+def test_keys_that_answer_nothing_do_not_show_amid_what_is_streamed(cli: Cli) -> None:
+    terminal = Terminal(cli, "run", "hang")
+    terminal.until("I begin")
+    terminal.type("zzz")
+    os.kill(terminal.process.pid, signal.SIGINT)
+    terminal.until("cancelled")
+    assert "zzz" not in terminal.shown
+    assert termios.tcgetattr(terminal.master)[3] & termios.ECHO
+    assert terminal.finish() == 130
+
+
+def test_what_is_typed_as_feedback_shows(cli: Cli) -> None:
+    terminal = Terminal(cli, "run", "write a file")
+    shown = terminal.until("other clients: ")
+    reject = re.search(r"(\d) Reject", shown)
+    assert reject is not None
+    terminal.type(reject[1])
+    terminal.until("(Enter for nothing): ")
+    terminal.type("not so")
+    terminal.until("(Enter for nothing): not so")
+    terminal.type("\n")
+    terminal.until("The tool said: Not allowed: not so")
+    assert terminal.finish() == 0
+    assert terminal.shown.count("not so") == 2

@@ -141,7 +141,8 @@ class Approver:
             option = await self._choose(approval, keyboard)
         if option is None:
             pending.defer()
-            self._say("left to other clients; Ctrl-C cancels the turn", "yellow")
+            elsewhere = f"callboard approvals answer {pending.approval_id} OPTION"
+            self._say(f"left to other clients ({elsewhere}); Ctrl-C cancels the turn", "yellow")
             return
         feedback = None
         if option.kind.startswith("reject") or approval.kind == "question":
