@@ -44,6 +44,8 @@ def test_a_prompt_to_a_store_that_was_replaced_is_refused(tmp_path: Path, model:
 
 
 def test_one_damaged_store_is_put_aside_once(tmp_path: Path, model: str) -> None:
+    with ServerProcess(tmp_path, model=model):
+        pass  # it was a store once
     (tmp_path / "store.db").write_bytes(b"no database " * 1000)
     for _ in range(2):
         with pytest.raises(RpcError, match="is damaged"):

@@ -533,7 +533,7 @@ def test_an_export_holds_everything_or_what_a_person_wants_to_read(server, sessi
     assert [line["seq"] for line in lines] == list(range(1, len(lines) + 1))
     assert types(lines) == types(server.events(session))
     markdown = export("markdown")
-    assert "## tests" in markdown and "print much" in markdown and "**run_command**" in markdown
+    assert "## Person" in markdown and "print much" in markdown and "(run_command, " in markdown
 
 
 def test_a_page_ends_at_a_mebibyte_too(server, work):
