@@ -57,7 +57,7 @@ from .turns.reservation import SYSTEM, Reservations
 
 _log = logging.getLogger(__name__)
 
-_LOOK_S = 0.4
+_LOOK_S = 0.5
 """How often other hosts are looked at; a run is taken over within a second of its host's death."""
 
 SHUTDOWN_S = 1.2

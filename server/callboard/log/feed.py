@@ -20,7 +20,7 @@ _RECENT = 8_192
 _SKIPPED = 5_000
 """More records than this from elsewhere are skipped rather than told one by one."""
 _POLL_S = 0.05
-_CALM_POLL_S = 0.08
+_CALM_POLL_S = 0.09
 _CALM_AFTER_S = 10.0
 """Without a commit for so long, by whatever process, the next one may be noticed a little later."""
 

@@ -7,6 +7,7 @@ the store, so that "is there more?" and "the turn is over" are decided in one tr
 
 from collections.abc import Callable, Sequence
 from enum import IntEnum
+from typing import Any, TypeAlias
 
 from attrs import frozen
 
@@ -29,18 +30,23 @@ class Order(IntEnum):
     PEER_INBOX = 60
 
 
+Query: TypeAlias = Callable[..., Sequence[tuple[Any, ...]]]
+"""``query(sql, *params)``: `Transaction.all`, or `Log.glance`."""
+
+
 @frozen(kw_only=True)
 class Source:
     """Something that can wait for a session.
 
     `drain` takes all of it into the log in a transaction; what it appends becomes context.
-    `waiting` tells, in a transaction, whether there is anything, without changing it.
+    `waiting` tells by a query whether there is anything, without changing it: on a glance before a
+    boundary, and for good in the transaction that would end the turn.
     """
 
     name: str
     order: Order
     drain: Callable[[Transaction, Grant], None]
-    waiting: Callable[[Transaction, Grant], bool]
+    waiting: Callable[[Query, Grant], bool]
 
 
 def drain_all(tx: Transaction, grant: Grant, sources: Sequence[Source]) -> list[Record]:
@@ -51,8 +57,8 @@ def drain_all(tx: Transaction, grant: Grant, sources: Sequence[Source]) -> list[
     return tx.appended[before:]
 
 
-def anything_waiting(tx: Transaction, grant: Grant, sources: Sequence[Source]) -> bool:
-    return any(source.waiting(tx, grant) for source in sources)
+def anything_waiting(query: Query, grant: Grant, sources: Sequence[Source]) -> bool:
+    return any(source.waiting(query, grant) for source in sources)
 
 
 def _drain_steering(tx: Transaction, grant: Grant) -> None:
@@ -71,6 +77,6 @@ STEERING = Source(
     name="steering",
     order=Order.STEERING,
     drain=_drain_steering,
-    waiting=lambda tx, grant: tx.one(SQL["pending_steers"], grant.session_id) is not None,
+    waiting=lambda query, grant: bool(query(SQL["pending_steers"], grant.session_id)),
 )
 """What people said to the running turn: each message once, in the order in which it came."""

@@ -162,7 +162,7 @@ def complete(
     been accepted, so that none falls between (coordination 59).
     """
     assert_fence(tx, grant)
-    goes_on = anything_waiting(tx, grant, sources)
+    goes_on = anything_waiting(tx.all, grant, sources)
     if said is not None:
         tx.append(grant.session_id, said, actor=actor, turn_id=grant.turn_id, fence=grant.fence)
         tx.execute(LOG_SQL["delete_draft"], grant.turn_id)

@@ -28,7 +28,7 @@ from ..models.retry import BOUNDED, RetryPolicy, stream_with_retry
 from ..tools.scheduling import Superseded, WriteCoordinator, run_batch
 from . import usage as sums
 from .answer import Answer, Draft, gather
-from .boundary import Source, drain_all
+from .boundary import Source, anything_waiting, drain_all
 from .calls import Call, Caller
 from .deltas import Numbering
 from .ending import ending_of, write_end
@@ -243,7 +243,12 @@ async def _boundary(turn: Turn) -> None:
         drain_all(tx, grant, turn.sources)
         return tx.value(SQL["last_seq"], grant.session_id)
 
-    turn.live.took_in(await turn.log.transact(drain))
+    # mostly nothing waits, and a look costs less than a transaction; what comes after the look is
+    # taken in at the next boundary, or keeps the turn from ending
+    if not turn.log.glance(SQL["holds"], grant.session_id, grant.fence):
+        raise StaleFence(grant.session_id, grant.fence)
+    if anything_waiting(turn.log.glance, grant, turn.sources):
+        turn.live.took_in(await turn.log.transact(drain))
     turn.live.touch()
     await turn.context.compact(force=False)
 
