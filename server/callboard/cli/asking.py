@@ -164,8 +164,9 @@ class Approver:
 
     async def _feedback(self, approval: Approval, keyboard: Keyboard) -> str | None:
         what = "Your answer" if approval.kind == "question" else "What should it do instead"
-        self._prompt(f"    {what} (Enter for nothing): ")
-        typed = await keyboard.line()  # Enter was echoed, and ended the line
+        with keyboard.echoed():  # before the question shows, since some type at once
+            self._prompt(f"    {what} (Enter for nothing): ")
+            typed = await keyboard.line()  # Enter was echoed, and ended the line
         self._mark_line(is_open=False)
         return (typed or "").strip() or None
 

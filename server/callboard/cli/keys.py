@@ -18,7 +18,11 @@ class Keyboard(Protocol):
         ...
 
     def unechoed(self) -> AbstractContextManager[None]:
-        """While it is entered, only `line` shows what is typed."""
+        """While it is entered, what is typed does not show."""
+        ...
+
+    def echoed(self) -> AbstractContextManager[None]:
+        """While it is entered, what is typed shows: enter it before you ask for a `line`."""
         ...
 
     async def key(self) -> str | None: ...
@@ -37,6 +41,9 @@ class TerminalKeyboard:
             return nullcontext()
         return _echo(sys.stdin.fileno(), "off")
 
+    def echoed(self) -> AbstractContextManager[None]:
+        return _echo(sys.stdin.fileno(), "on") if os.name == "posix" else nullcontext()
+
     async def key(self) -> str | None:
         if os.name != "posix":
             typed = await self.line()
@@ -51,9 +58,8 @@ class TerminalKeyboard:
             typed = await anyio.to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True)
         else:
             descriptor = sys.stdin.fileno()
-            with _echo(descriptor, "on"):
-                await anyio.wait_readable(descriptor)
-                typed = os.read(descriptor, 64 * 1024).decode(errors="replace")
+            await anyio.wait_readable(descriptor)
+            typed = os.read(descriptor, 64 * 1024).decode(errors="replace")
         return typed.rstrip("\r\n") if typed else None
 
 

@@ -46,6 +46,7 @@ class Typist:
         return nullcontext()
 
     unechoed = single_keys
+    echoed = single_keys
 
     async def key(self) -> str | None:
         self.asked.set()
