@@ -20,6 +20,7 @@ from callboard.log.log import Log
 from callboard.log.redact import Redactor
 from callboard.log.store import open_store
 from callboard.log.transaction import Projection, Transaction
+from callboard.rpc import loop
 from callboard.sessions import projection as sessions
 from callboard.turns import projection as turns
 from callboard_rpc.common import Actor, MessageId, SessionId, TextContent
@@ -133,8 +134,8 @@ def measure(thorough: float) -> list[Figure]:
         folder = Path(name)
         syncs = _syncs(folder / "pages", count)
         one_by_one = asyncio.run(_aiosqlite(folder / "bare.db", count))
-        alone = asyncio.run(_appended(folder / "log.db", count, ()))
-        whole = asyncio.run(_appended(folder / "whole.db", count, PROJECTIONS))
+        alone = loop.run(_appended(folder / "log.db", count, ()))
+        whole = loop.run(_appended(folder / "whole.db", count, PROJECTIONS))
     return [
         Figure(name="fdatasync of one page", unit="/s", ours=syncs, note=""),
         Figure(

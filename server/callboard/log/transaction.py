@@ -70,9 +70,13 @@ def _actor_text(actor: Actor) -> str:
 
 
 class Transaction:
-    """One decision's view of the store. `appended` are its events, in order."""
+    """One decision's view of the store. `appended` are its events, in order. `at` is the time of its
+    commit: all that is committed together happened together."""
 
-    def __init__(self, connection: "sqlite3.Connection", writing: Writing) -> None:
+    def __init__(
+        self, connection: "sqlite3.Connection", writing: Writing, at: str | None = None
+    ) -> None:
+        self._at = at
         self.connection = connection
         self.writing = writing
         self.appended: list[Record] = []
@@ -119,7 +123,10 @@ class Transaction:
         return None
 
     def now(self) -> str:
-        return self.writing.now()
+        """The time of the commit."""
+        if self._at is None:
+            self._at = self.writing.now()
+        return self._at
 
     def new_id(self, prefix: str) -> str:
         return self.writing.ids.new(prefix)

@@ -117,8 +117,9 @@ class Writer:
             with self._store.lock.held():
                 self._store.must_be_in_place()
                 connection.execute("BEGIN IMMEDIATE")
+                at = self._writing.now()
                 for job in batch:
-                    records += self._decide(job, alone=len(batch) == 1)
+                    records += self._decide(job, at, alone=len(batch) == 1)
                 connection.execute("COMMIT")
                 self._checkpoint()
         except BaseException as fault:
@@ -129,9 +130,9 @@ class Writer:
             return []
         return records
 
-    def _decide(self, job: _Job, *, alone: bool) -> list[Record]:
+    def _decide(self, job: _Job, at: str, *, alone: bool) -> list[Record]:
         connection = self._store.connection
-        transaction = Transaction(connection, self._writing)
+        transaction = Transaction(connection, self._writing, at)
         if alone:
             try:
                 job.result = job.function(transaction)

@@ -5,7 +5,6 @@ import gc
 import logging
 import os
 import sys
-from collections.abc import Coroutine
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from callboard_rpc.methods import METHODS
 
 from ..host import Environment, Host, open_host
 from ..log.redact import RedactingFilter
+from . import loop
 from .boot import Boot
 from .call import Call, Handler
 from .connection import Connection
@@ -60,16 +60,7 @@ def run(wire: Wire, boot: Boot, opening: "Opening") -> int:
     logging.basicConfig(
         stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s", level=logging.WARNING
     )
-    return _run(_main(wire, boot, opening))
-
-
-def _run(main: Coroutine[Any, Any, int]) -> int:
-    """On uvloop where it installs: a turn crosses the loop some thirty times, and each costs it half."""
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.run(main)
-    return uvloop.run(main)
+    return loop.run(_main(wire, boot, opening))
 
 
 async def _main(wire: Wire, boot: Boot, opening: "Opening") -> int:
