@@ -42,6 +42,8 @@ _SYSTEM = (
 )
 _ASK = "Write the summary of everything above now."
 _VERBATIM_CHARS = 4_000
+_VERBATIM_SHARE = 0.1
+"""Of the window, for all verbatim words together: a summary must leave more room than it takes."""
 
 
 @frozen(kw_only=True)
@@ -78,7 +80,8 @@ async def summarise(
     if not text.strip():
         raise CallboardError("modelError", "the model gave an empty summary; nothing was changed")
     if reason == "window" and verbatim:
-        said = "\n\n".join(t[:_VERBATIM_CHARS] for t in verbatim)
+        share = round(window * CHARS_PER_TOKEN * _VERBATIM_SHARE / len(verbatim))
+        said = "\n\n".join(t[: min(share, _VERBATIM_CHARS)] for t in verbatim)
         text = f"{text}\n\nThe person's latest words, verbatim:\n\n{said}"
     summary = Summary(
         text=well_formed(text),
