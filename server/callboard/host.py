@@ -283,6 +283,7 @@ async def _tend(host: Host, presence: Presence) -> None:
                 await host.dispatcher.wake_waiting()
             if went or not presence.alone:
                 host.log.refresh()
+                await host.dispatcher.wake_own()
 
 
 def _hooks(features: Sequence[Feature]) -> tuple[Hook, ...]:

@@ -9,6 +9,8 @@ from harness.process import RpcError, ServerProcess, scenario, types
 
 SCENE = """
 rules:
+  - when: {system: {contains: "You write the summary"}}
+    answer: [{wait_ms: 1500}, {say: "A summary."}]
   - when: {last_tool: {name: run_command}}
     answer: [{say: "Ran it."}]
   - when: {last_user: {contains: "and then"}}
@@ -149,3 +151,23 @@ def test_a_session_that_another_host_runs_is_closed_and_deleted_from_here(
         one.events(deleting)
     assert error.value.kind == "sessionNotFound"
     assert one.call("server/diagnostics")["queues"]["turns"] == 0
+
+
+def test_a_prompt_that_came_during_another_host_s_compaction_is_answered_by_its_own(
+    pair: tuple[ServerProcess, ServerProcess], work: Path
+) -> None:
+    one, two = pair
+    session_id = one.create(work)
+    for text in ("one", "two"):
+        one.prompt(session_id, text)
+        one.wait(session_id)
+    compacting = one.request("session/compact", sessionId=session_id)
+    while two.call("session/get", sessionId=session_id)["session"].get("owner") is None:
+        pass
+    assert two.prompt(session_id, "and then?")["outcome"] == "queued"
+    assert one.result(compacting)["compacted"]
+    assert two.wait(session_id)["finalText"] == "Heard."
+    started = [e["data"] for e in two.events(session_id) if e["type"] == "turn_started"]
+    assert (
+        started[-1]["hostId"] == (two.hello["capabilities"]["experimental"]["callboard"]["hostId"])
+    )

@@ -316,6 +316,12 @@ class Dispatcher:
             for wait in late:
                 wait.cancel()
 
+    async def wake_own(self) -> None:
+        """Wakes sessions in which something waits that was accepted here, and that nobody owns: what
+        another host's compaction held up ends without an event that would tell."""
+        for (session_id,) in self._log.glance(TURN_SQL["own_left"], self.host_id):
+            await self.wake(session_id)
+
     async def wake_waiting(self) -> int:
         """Wakes every session whose triggers nobody has taken: what was queued when a process died."""
         rows = await self._log.query(SQL["with_pending_triggers"])

@@ -109,6 +109,13 @@ VALUES (?, ?, ?, ?, ?, ?);
 SELECT 1 FROM triggers WHERE session_id = ?1 AND state = 'pending'
   AND (host_id IS NULL OR host_id = ?2 OR host_id NOT IN (SELECT host_id FROM hosts)) LIMIT 1;
 
+-- name: own_left
+SELECT DISTINCT t.session_id FROM triggers t
+JOIN sessions s ON s.session_id = t.session_id
+LEFT JOIN owners o ON o.session_id = t.session_id
+WHERE t.state = 'pending' AND t.host_id = ? AND s.closed = 0 AND o.fence IS NULL
+  AND NOT EXISTS (SELECT 1 FROM turns p WHERE p.session_id = t.session_id AND p.state = 'parked');
+
 -- name: own_wait
 SELECT 1 FROM triggers WHERE session_id = ? AND state = 'pending' AND host_id = ? LIMIT 1;
 
