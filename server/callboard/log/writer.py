@@ -58,7 +58,10 @@ class Writer:
         self._writing = writing
         self._published = published
         self._loop = loop
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._arrived: list[_Job] = []
+        self._jobs: queue.SimpleQueue[list[_Job] | None] = queue.SimpleQueue()
+        self._handed = 0
+        self._taken = 0
         self._closed = False
         self._uncheckpointed = 0.0
         self._wal = store.path.with_name(store.path.name + "-wal")
@@ -71,18 +74,29 @@ class Writer:
         if self._closed:
             future.set_exception(CallboardError("shuttingDown", "the store is closed"))
         else:
-            self._jobs.put(_Job(joined(function), future))
+            if not self._arrived:
+                self._loop.call_soon(self._hand_over)
+            self._arrived.append(_Job(joined(function), future))
         return future
+
+    def _hand_over(self) -> None:
+        """Gives the thread at once what one round of the loop has brought. Each job by itself would
+        wake it as often, and have it fight with the loop for the interpreter."""
+        if self._arrived:
+            self._handed += len(self._arrived)
+            self._jobs.put(self._arrived)
+            self._arrived = []
 
     @property
     def waiting(self) -> int:
         """How many transactions have not begun."""
-        return self._jobs.qsize()
+        return len(self._arrived) + self._handed - self._taken
 
     async def close(self) -> None:
         """Finishes what was submitted, then ends the thread."""
         if not self._closed:
             self._closed = True
+            self._hand_over()
             self._jobs.put(None)
             await self._loop.run_in_executor(None, self._thread.join)
 
@@ -93,17 +107,18 @@ class Writer:
             first = self._jobs.get()
             if first is None:
                 return
-            batch = [first]
+            batch = first
             ending = False
             while len(batch) < _BATCH:
                 try:
-                    job = self._jobs.get_nowait()
+                    more = self._jobs.get_nowait()
                 except queue.Empty:
                     break
-                if job is None:
+                if more is None:
                     ending = True
                     break
-                batch.append(job)
+                batch += more
+            self._taken += len(batch)
             records = self._commit(batch)
             with contextlib.suppress(RuntimeError):  # the loop may be gone at exit
                 self._loop.call_soon_threadsafe(self._deliver, batch, records)

@@ -2,6 +2,7 @@
 
 import ipaddress
 from collections.abc import Mapping
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from attrs import frozen
@@ -62,6 +63,7 @@ def named(provider: str, url: str) -> str:
     return f"{provider} at {origin(url)}"
 
 
+@lru_cache(maxsize=64)
 def is_loopback(url: str) -> bool:
     """Whether `url` leads to this machine, where proxies have no business."""
     try:

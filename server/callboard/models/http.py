@@ -4,17 +4,25 @@ Invariant: no other module imports httpx, and this one does so at the first requ
 import costs more than the rest of a cold start. No secret that was sent leaves in an error.
 """
 
+import asyncio
 import ssl
 import sys
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Generator,
+    Mapping,
+)
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import UTC, datetime
+from functools import lru_cache, partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-import anyio
 import orjson
 from attrs import evolve
 
@@ -81,7 +89,8 @@ class HttpClient:
         self._redact = redact
         self._monotonic = monotonic
         self._now = now
-        self._clients: dict[tuple[bool, bool], httpx.AsyncClient] = {}
+        self._clients: dict[bool, httpx.AsyncClient] = {}
+        self._plain: httpx.AsyncHTTPTransport | None = None
 
     @asynccontextmanager
     async def stream_sse(
@@ -116,12 +125,13 @@ class HttpClient:
         limits = Timeouts(connect_s=timeout_s, first_byte_s=timeout_s, idle_s=timeout_s)
         head = {"accept": "application/json", **headers}
         call = Call(provider=provider, url=url, headers=head, timeouts=limits)
-        with self.translated(call, "bootstrap", timeout_s), anyio.fail_after(timeout_s):
-            response = await self._open("GET", call, None)
-            try:
-                body = await _read(response, _JSON_BODY_BYTES)
-            finally:
-                await response.aclose()
+        with self.translated(call, "bootstrap", timeout_s):
+            async with asyncio.timeout(timeout_s):
+                response = await self._open("GET", call, None)
+                try:
+                    body = await _read(response, _JSON_BODY_BYTES)
+                finally:
+                    await response.aclose()
         try:
             return orjson.loads(body)
         except orjson.JSONDecodeError:
@@ -131,8 +141,11 @@ class HttpClient:
         """Close all connections. A request afterwards opens new ones."""
         clients = list(self._clients.values())
         self._clients.clear()
+        plain, self._plain = self._plain, None
         for client in clients:
             await client.aclose()
+        if plain is not None:
+            await plain.aclose()
 
     def clean(self, text: str, headers: Mapping[str, str]) -> str:
         """Provider text made fit for an error: bounded, on one line, without secrets."""
@@ -155,17 +168,26 @@ class HttpClient:
                     f"needs a header {name} without line breaks or special characters; set it anew",
                     kind="authRequired" if failures.is_secret_header(name) else "modelUnavailable",
                 )
-        client = self._client(call)
+        send = self._sender(call)
+        import httpx
+
         limit = call.timeouts.first_byte_s
-        with self.translated(call, "bootstrap", limit), anyio.fail_after(limit):
-            request = client.build_request(
-                method,
-                call.url,
-                content=content,
-                headers={"accept-encoding": "identity", "user-agent": "callboard", **call.headers},
-                timeout=_httpx_timeout(call.timeouts),
-            )
-            response = await client.send(request, stream=True)
+        with self.translated(call, "bootstrap", limit):
+            async with asyncio.timeout(limit):
+                request = httpx.Request(
+                    method,
+                    _parsed(call.url),
+                    content=content,
+                    headers={
+                        "accept-encoding": "identity",
+                        "user-agent": "callboard",
+                        **call.headers,
+                    },
+                    extensions={"timeout": _httpx_timeouts(call.timeouts)},
+                )
+                if not request.url.host:
+                    raise httpx.UnsupportedProtocol("no host")
+                response = await send(request)
             # The head had a limit of its own. The body's is left to the transport, which looks for it
             # here: a scope of ours around each read would cost a third of reading a stream.
             request.extensions["timeout"]["read"] = call.timeouts.idle_s
@@ -177,25 +199,32 @@ class HttpClient:
             await response.aclose()
         raise ModelError(self._refusal(call, response, body))
 
-    def _client(self, call: Call) -> "httpx.AsyncClient":
+    def _sender(
+        self, call: Call
+    ) -> "Callable[[httpx.Request], Coroutine[Any, Any, httpx.Response]]":
+        """What sends a request and returns with the response's head.
+
+        To a plain server on this machine that is a transport alone: what a client has beyond it
+        (proxies, cookies, redirects) serves nothing there and takes as long as the request itself.
+        """
         load()
         import httpx
 
         loopback = is_loopback(call.url)
-        # Without TLS there is nothing to verify, and reading the certificates takes 20 ms.
-        plain = loopback and call.url.startswith("http:")
-        client = self._clients.get((loopback, plain))
+        # No limit of connections: every running turn holds one for as long as its answer lasts.
+        limits = httpx.Limits(
+            max_connections=None, max_keepalive_connections=32, keepalive_expiry=_KEEPALIVE_S
+        )
+        if loopback and call.url.startswith("http:"):
+            if self._plain is None:
+                # Without TLS there is nothing to verify, and reading the certificates takes 20 ms.
+                self._plain = httpx.AsyncHTTPTransport(verify=False, trust_env=False, limits=limits)
+            return self._plain.handle_async_request
+        client = self._clients.get(loopback)
         if client is None:
-            # No limit of connections: every running turn holds one for as long as its answer lasts.
-            limits = httpx.Limits(
-                max_connections=None, max_keepalive_connections=32, keepalive_expiry=_KEEPALIVE_S
-            )
             try:
                 client = httpx.AsyncClient(
-                    limits=limits,
-                    trust_env=not loopback,
-                    verify=not plain,
-                    follow_redirects=False,
+                    limits=limits, trust_env=not loopback, follow_redirects=False
                 )
             except (ImportError, ValueError, OSError, httpx.InvalidURL) as error:
                 raise call.error(
@@ -203,14 +232,14 @@ class HttpClient:
                     f"({self.clean(str(error), {})}); check HTTPS_PROXY, ALL_PROXY and SSL_CERT_FILE",
                     kind="modelUnavailable",
                 ) from None
-            self._clients[loopback, plain] = client
-        return client
+            self._clients[loopback] = client
+        return partial(client.send, stream=True)
 
     async def _error_body(self, response: "httpx.Response") -> bytes:
         import httpx
 
         try:
-            with anyio.fail_after(_ERROR_BODY_S):
+            async with asyncio.timeout(_ERROR_BODY_S):
                 return await _read(response, _ERROR_BODY_BYTES)
         except (httpx.HTTPError, httpx.StreamError, TimeoutError):
             return b""  # The status alone has to do.
@@ -317,10 +346,10 @@ class _EventReader:
         if self._ended:
             return
         try:
-            with anyio.move_on_after(_DRAIN_S):
+            async with asyncio.timeout(_DRAIN_S):
                 async for _ in self._chunks:
                     pass
-        except (httpx.HTTPError, httpx.StreamError):
+        except (httpx.HTTPError, httpx.StreamError, TimeoutError):
             return  # Everything that matters had come.
 
     async def _fill(self) -> None:
@@ -389,13 +418,17 @@ class _EventReader:
             )
 
 
-def _httpx_timeout(timeouts: Timeouts) -> "httpx.Timeout":
+@lru_cache(maxsize=64)
+def _parsed(url: str) -> "httpx.URL":
     import httpx
 
+    return httpx.URL(url)
+
+
+def _httpx_timeouts(timeouts: Timeouts) -> dict[str, float | None]:
     # The head has a limit of its own, and so has the body (see `_open`).
-    return httpx.Timeout(
-        connect=timeouts.connect_s, read=None, write=timeouts.idle_s, pool=timeouts.connect_s
-    )
+    connect = timeouts.connect_s
+    return {"connect": connect, "read": None, "write": timeouts.idle_s, "pool": connect}
 
 
 async def _read(response: "httpx.Response", limit: int) -> bytes:

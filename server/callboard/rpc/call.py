@@ -91,7 +91,16 @@ class Call:
 Handler: TypeAlias = Callable[[Call, Any], Awaitable[Any]]
 """``async (call, params) -> result``: params and result are of the classes in `METHODS`."""
 
-Handlers: TypeAlias = Mapping[str, Handler]
+
+@frozen
+class Heed:
+    """A handler of a notification that waits for nothing: it runs where the message is read, without
+    a task of its own."""
+
+    run: Callable[[Call, Any], None]
+
+
+Handlers: TypeAlias = Mapping[str, Handler | Heed]
 
 
 @frozen(kw_only=True)

@@ -18,7 +18,7 @@ from callboard_rpc.errors import CallboardError
 from callboard_rpc.methods import Method
 
 from . import codec
-from .call import Call, Handler, IdempotencyHook, KeyedRequest
+from .call import Call, Handler, Heed, IdempotencyHook, KeyedRequest
 from .fault import Faults
 from .framing import Framing
 from .lifecycle import Phase
@@ -134,6 +134,12 @@ class Calls:
         self._running += 1
         self._idle.clear()
         self._caller.spawn(lambda: self._run(job))
+
+    def heed(self, entry: Method, raw: dict[str, Any], handler: Heed) -> None:
+        """Runs a handler that waits for nothing. Raises `StructureError` when `raw` does not fit, and
+        what the handler raises."""
+        params = convert.structure(raw, entry.params)
+        handler.run(self._caller.make_call(entry.name, None, self._new_id(), None), params)
 
     def _job(
         self,

@@ -13,7 +13,7 @@ from callboard_rpc.errors import CallboardError
 from callboard_rpc.methods import METHODS
 
 from . import codec
-from .call import Call, Handlers, IdempotencyHook
+from .call import Call, Handlers, Heed, IdempotencyHook
 from .calls import Caller, Calls, Done, error_message, result_message, run_all
 from .fault import Faults
 from .framing import Oversize, read_head
@@ -193,7 +193,7 @@ class Dispatcher:
         if method == "shutdown":
             self._conversation.shut()
             handler = handler or _nothing
-        elif handler is None:
+        if handler is None or isinstance(handler, Heed):
             raise CallboardError("methodNotFound", f"this server does not offer {method}")
         if len(self.calls) >= self._max_in_flight and method not in _LIFECYCLE:
             raise CallboardError(
@@ -235,7 +235,11 @@ class Dispatcher:
                     logger.info("the notification %s means nothing here", method)
                 done(None, [])
                 return
-            self.calls.start(entry, None, _members(params), handler, done)
+            if isinstance(handler, Heed):
+                self.calls.heed(entry, _members(params), handler)
+                done(None, [])
+            else:
+                self.calls.start(entry, None, _members(params), handler, done)
 
     def _cancel(self, params: Any) -> None:
         request_id: Any = cast("dict[str, Any]", params).get("id") if type(params) is dict else None

@@ -16,7 +16,7 @@ from ..host import Environment, Host, open_host
 from ..log.redact import RedactingFilter
 from . import loop
 from .boot import Boot
-from .call import Call, Handler
+from .call import Call, Handler, Heed
 from .connection import Connection
 from .greeting import version
 from .handlers import approvals, events, server, sessions
@@ -41,9 +41,9 @@ _WARM_AFTER_S = 0.3
 """What a client asks for right after the start goes first."""
 
 
-def handlers_of(host: Host, clients: Clients) -> dict[str, Handler]:
+def handlers_of(host: Host, clients: Clients) -> dict[str, Handler | Heed]:
     """Every method of this server: its own, and those that features bring."""
-    table: dict[str, Handler] = {
+    table: dict[str, Handler | Heed] = {
         **server.handlers(host),
         **sessions.handlers(host, clients),
         **approvals.handlers(host),

@@ -91,6 +91,22 @@ class Call:
         return f"{self.name}({text})"
 
 
+@frozen(kw_only=True)
+class Settled:
+    """A call that is over, and what is to be committed of it."""
+
+    call: Call
+    result: ToolResult
+    events: tuple[Any, ...] = ()
+
+    @property
+    def output(self) -> ToolOutput:
+        """What the model is given."""
+        return ToolOutput(
+            call_id=self.call.call_id, text=self.result.text, is_error=self.result.status != "ok"
+        )
+
+
 class Caller:
     """Judges and runs the calls of one turn.
 
@@ -336,12 +352,23 @@ class Caller:
     async def _deny(self, call: Call, verdict: Verdict) -> ToolOutput:
         return await self._result(call, "denied", f"Denied: {verdict.reason}")
 
-    async def execute(self, call: Call) -> ToolOutput:
-        """Runs a call that may run, and commits its result."""
+    def reads_freely(self, call: Call) -> bool:
+        """Whether a call changes nothing and nobody has to be asked about it: then it may begin before
+        it is committed."""
+        return (
+            call.fault is None
+            and call.effect == "read"
+            and call.verdict is not None
+            and call.verdict.effect == "allow"
+            and call.approval_id is None
+        )
+
+    async def run(self, call: Call) -> Settled:
+        """Runs a call that may run."""
         started = time.monotonic()
         outcome = await self._run(call)
         elapsed_ms = round((time.monotonic() - started) * 1000)
-        return await self._result(call, outcome.status, outcome.text, outcome, elapsed_ms)
+        return _settled(call, outcome.status, outcome.text, outcome, elapsed_ms)
 
     async def _run(self, call: Call) -> ToolOutcome:
         """Runs the tool. What it raises becomes its outcome; only what stops the turn goes on."""
@@ -389,47 +416,53 @@ class Caller:
         """The result of a call that is not run at all."""
         return await self._result(call, "error", why)
 
-    async def _result(
-        self,
-        call: Call,
-        status: ToolStatus,
-        text: str,
-        outcome: ToolOutcome | None = None,
-        duration_ms: int | None = None,
-    ) -> ToolOutput:
-        text = well_formed(text)
-        data = ToolResult(
+    async def _result(self, call: Call, status: ToolStatus, text: str) -> ToolOutput:
+        return await self.keep(_settled(call, status, text))
+
+    async def keep(self, settled: Settled) -> ToolOutput:
+        """Commits the result of a call."""
+
+        def commit(tx: Transaction) -> None:
+            assert_fence(tx, self._grant)
+            self.write_result(tx, settled)
+
+        await self._transact(commit)
+        return settled.output
+
+    def write_result(self, tx: Transaction, settled: Settled) -> None:
+        """Writes the result of a call. The caller has asserted the fence."""
+        grant, approval_id = self._grant, settled.call.approval_id
+        if approval_id is not None:
+            withdraw(tx, approval_id, by=SYSTEM, reason=_NOT_NEEDED, fence=grant.fence)
+        for event in (*settled.events, settled.result):
+            tx.append(
+                grant.session_id, event, actor=self._actor, turn_id=grant.turn_id, fence=grant.fence
+            )
+
+
+def _settled(
+    call: Call,
+    status: ToolStatus,
+    text: str,
+    outcome: ToolOutcome | None = None,
+    duration_ms: int | None = None,
+) -> Settled:
+    return Settled(
+        call=call,
+        events=outcome.events if outcome else (),
+        result=ToolResult(
             call_id=call.call_id,
             name=call.name,
             status=status,
-            text=text,
+            text=well_formed(text),
             changes=outcome.changes if outcome else (),
             locations=outcome.locations if outcome else (),
             exit_code=outcome.exit_code if outcome else None,
             truncated=outcome.truncated if outcome else False,
             blob=outcome.blob if outcome else None,
             duration_ms=duration_ms,
-        )
-        grant = self._grant
-
-        def commit(tx: Transaction) -> None:
-            assert_fence(tx, grant)
-            if call.approval_id is not None:
-                withdraw(tx, call.approval_id, by=SYSTEM, reason=_NOT_NEEDED, fence=grant.fence)
-            for event in outcome.events if outcome else ():
-                tx.append(
-                    grant.session_id,
-                    event,
-                    actor=self._actor,
-                    turn_id=grant.turn_id,
-                    fence=grant.fence,
-                )
-            tx.append(
-                grant.session_id, data, actor=self._actor, turn_id=grant.turn_id, fence=grant.fence
-            )
-
-        await self._transact(commit)
-        return ToolOutput(call_id=call.call_id, text=text, is_error=status != "ok")
+        ),
+    )
 
 
 def refusal(resolution: Resolution) -> str:

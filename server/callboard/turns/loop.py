@@ -8,7 +8,7 @@ the same place: one terminal event and an idle session.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import Any, Protocol, TypeAlias
 
@@ -29,13 +29,14 @@ from ..tools.scheduling import Superseded, WriteCoordinator, run_batch
 from . import usage as sums
 from .answer import Answer, Draft, gather
 from .boundary import Source, anything_waiting, drain_all
-from .calls import Call, Caller
+from .calls import Call, Caller, Settled
 from .deltas import Numbering
 from .ending import ending_of, write_end
 from .finish import Ending, Hook, complete, message_of
 from .limits import TurnLimits, watch
 from .live import Cause, LiveTurn
 from .projection import SQL
+from .reads import reading
 from .reservation import SYSTEM, assert_fence
 
 _log = logging.getLogger(__name__)
@@ -193,7 +194,7 @@ async def _steps(turn: Turn, progress: _Progress) -> None:
     if turn.left.calls:
         calls = [await turn.caller.restore(logged) for logged in turn.left.calls]
         with turn.caller.expecting(calls):
-            await _run_batch(turn, progress, calls)
+            await _run_batch(turn, progress, calls, turn.caller.run)
     while True:
         _go_on(turn.live)
         await _boundary(turn)
@@ -331,27 +332,40 @@ async def _run_calls(turn: Turn, progress: _Progress, answer: Answer) -> bool:
     """Commits an answer with its calls, runs them, and tells whether the model goes round in circles."""
     caller = turn.caller
     calls = [await caller.prepare(asked, n) for n, asked in enumerate(answer.calls[:_MAX_CALLS])]
-    with caller.expecting(calls):
-        await turn.log.transact(lambda tx: _write_calls(tx, turn, answer, calls))
-        progress.answer = None
-        if progress.goes_round(calls):
-            for call in calls:
-                await caller.refuse(
-                    call, "Not run: the same calls were made twice before, with the same end."
-                )
-            return True
-        await _run_batch(turn, progress, calls)
-    return False
+    looping = progress.goes_round(calls)
+    async with reading(caller, () if looping else calls) as reads:
+        quick = await reads.quick()
+        with caller.expecting(calls):
+            await turn.log.transact(lambda tx: _write_calls(tx, turn, answer, calls, quick))
+            progress.answer = None
+            turn.live.touch()
+            for settled in quick:
+                progress.ran(settled.call, settled.output)
+            if looping:
+                for call in calls:
+                    await caller.refuse(
+                        call, "Not run: the same calls were made twice before, with the same end."
+                    )
+            elif len(quick) < len(calls):
+                over = {settled.call.call_id for settled in quick}
+                left = [call for call in calls if call.call_id not in over]
+                await _run_batch(turn, progress, left, reads.run)
+    return looping
 
 
-async def _run_batch(turn: Turn, progress: _Progress, calls: Sequence[Call]) -> None:
+async def _run_batch(
+    turn: Turn,
+    progress: _Progress,
+    calls: Sequence[Call],
+    run: Callable[[Call], Awaitable[Settled]],
+) -> None:
     """Runs committed calls, each with its one result."""
     caller, live = turn.caller, turn.live
 
     async def execute(call: Call) -> ToolOutput:
         _go_on(live)
         live.touch()
-        output = await caller.execute(call)
+        output = await caller.keep(await run(call))
         live.touch()
         return output
 
@@ -369,7 +383,9 @@ async def _run_batch(turn: Turn, progress: _Progress, calls: Sequence[Call]) -> 
             progress.ran(call, outcome)
 
 
-def _write_calls(tx: Transaction, turn: Turn, answer: Answer, calls: list[Call]) -> None:
+def _write_calls(
+    tx: Transaction, turn: Turn, answer: Answer, calls: list[Call], over: Sequence[Settled]
+) -> None:
     grant = turn.live.grant
     assert_fence(tx, grant)
     if answer.worth_keeping:
@@ -379,6 +395,8 @@ def _write_calls(tx: Transaction, turn: Turn, answer: Answer, calls: list[Call])
         )
     tx.execute(LOG_SQL["delete_draft"], grant.turn_id)
     turn.caller.write(tx, calls, answer.message_id)
+    for settled in over:
+        turn.caller.write_result(tx, settled)
 
 
 async def _try_to_end(turn: Turn, progress: _Progress, answer: Answer) -> bool:

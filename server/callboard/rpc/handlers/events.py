@@ -12,13 +12,13 @@ from callboard_rpc.streams import (
 )
 
 from ...host import Host
-from ..call import Call, Handler
+from ..call import Call, Handler, Heed
 from ..pages import invalid, page_size
 from ..scopes import filter_of
 from .client import Clients
 
 
-def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
+def handlers(host: Host, clients: Clients) -> dict[str, Handler | Heed]:
     limits = host.settings.limits
 
     async def subscribe(call: Call, params: SubscribeParams) -> SubscribeResult:
@@ -28,7 +28,7 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
         clients.of(call).subscriptions.unsubscribe(params.subscription_id)
         return Empty()
 
-    async def ack(call: Call, params: AckParams) -> None:
+    def ack(call: Call, params: AckParams) -> None:
         clients.of(call).subscriptions.acknowledge(params.subscription_id, params.cursor)
 
     async def list_(_: Call, params: EventListParams) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
     return {
         "event/subscribe": subscribe,
         "event/unsubscribe": unsubscribe,
-        "event/ack": ack,
+        "event/ack": Heed(ack),
         "event/list": list_,
     }
 
