@@ -234,14 +234,24 @@ class BlobRef:
     mime_type: str = "text/plain; charset=utf-8"
 
 
+RetryMode: TypeAlias = Literal["bounded", "until_cancelled"]
+
+
 @frozen(kw_only=True)
 class Limits:
-    """What one prompt may spend at the most."""
+    """What one prompt may spend at the most.
+
+    `retry` says how often a model request of its turn may be made again when it fails before its
+    answer has begun: a few times (`bounded`, the default), or until it is cancelled. It holds for that
+    turn alone, not for later ones, nor for those of children; with a budget of `tokens` or `cost`
+    nothing is tried again, since that would be spent unseen.
+    """
 
     turns: int | None = None
     tokens: int | None = None
     cost: float | None = None
     timeout_ms: int | None = None
+    retry: RetryMode | None = None
 
 
 @frozen(kw_only=True)

@@ -39,6 +39,8 @@ local M = {}
 
 ---@alias callboard.PromptOutcome "started"|"queued"|"steered"|"recorded"|string
 
+---@alias callboard.RetryMode "bounded"|"until_cancelled"|string
+
 ---@alias callboard.Risk "low"|"medium"|"high"|string
 
 ---@alias callboard.RuleId string
@@ -274,7 +276,7 @@ local M = {}
 
 ---The ``data`` of every error. Clients decide by `kind`; some kinds add fields.
 ---@class callboard.ErrorData
----@field kind "agentClosed"|"agentNotFound"|"alreadyResolved"|"approvalExpired"|"approvalNotFound"|"authRequired"|"blobNotFound"|"budgetExceeded"|"capabilityRequired"|"contextWindowExceeded"|"cursorExpired"|"depthExceeded"|"featureDisabled"|"idempotencyConflict"|"internal"|"invalidCursor"|"invalidGraph"|"invalidParams"|"invalidRequest"|"leaseLost"|"limitReached"|"messageTooLarge"|"messageTooLong"|"methodNotFound"|"modelError"|"modelUnavailable"|"nameInUse"|"notAMember"|"notInitialized"|"notOwner"|"optionInvalid"|"overloaded"|"parseError"|"pathDenied"|"pathNotFound"|"peerLimit"|"peerNotLinked"|"profileNotFound"|"queueFull"|"requestCancelled"|"rootOnly"|"ruleNotFound"|"scheduleInvalid"|"scheduleNotFound"|"sessionArchived"|"sessionClosed"|"sessionNotFound"|"shuttingDown"|"storeBusy"|"storeCorrupt"|"storeFull"|"storeIo"|"storeReadOnly"|"storeUnsupported"|"storeVersion"|"taskNotClaimable"|"taskNotFound"|"taskNotReady"|"tokenInvalid"|"transitionNotAllowed"|"turnInProgress"|"turnMismatch"|"turnNotFound"|"turnTimedOut"|"unsupportedVersion"|string
+---@field kind "agentClosed"|"agentNotFound"|"alreadyResolved"|"approvalExpired"|"approvalNotFound"|"authRequired"|"blobNotFound"|"budgetExceeded"|"capabilityRequired"|"contextWindowExceeded"|"cursorExpired"|"depthExceeded"|"featureDisabled"|"hookBlocked"|"idempotencyConflict"|"internal"|"invalidCursor"|"invalidGraph"|"invalidParams"|"invalidRequest"|"leaseLost"|"limitReached"|"messageTooLarge"|"messageTooLong"|"methodNotFound"|"modelError"|"modelUnavailable"|"nameInUse"|"notAMember"|"notInitialized"|"notOwner"|"optionInvalid"|"overloaded"|"parseError"|"pathDenied"|"pathNotFound"|"peerLimit"|"peerNotLinked"|"profileNotFound"|"queueFull"|"requestCancelled"|"rootOnly"|"ruleNotFound"|"scheduleInvalid"|"scheduleNotFound"|"sessionArchived"|"sessionClosed"|"sessionNotFound"|"shuttingDown"|"storeBusy"|"storeCorrupt"|"storeFull"|"storeIo"|"storeReadOnly"|"storeUnsupported"|"storeVersion"|"taskNotClaimable"|"taskNotFound"|"taskNotReady"|"tokenInvalid"|"transitionNotAllowed"|"turnInProgress"|"turnMismatch"|"turnNotFound"|"turnTimedOut"|"unsupportedVersion"|string
 ---@field retryable boolean
 ---@field correlationId string
 ---@field retryAfterMs? integer
@@ -395,11 +397,17 @@ local M = {}
 ---@field turnId? string
 
 ---What one prompt may spend at the most.
+---
+---`retry` says how often a model request of its turn may be made again when it fails before its
+---answer has begun: a few times (`bounded`, the default), or until it is cancelled. It holds for that
+---turn alone, not for later ones, nor for those of children; with a budget of `tokens` or `cost`
+---nothing is tried again, since that would be spent unseen.
 ---@class callboard.Limits
 ---@field turns? integer
 ---@field tokens? integer
 ---@field cost? number
 ---@field timeoutMs? integer
+---@field retry? callboard.RetryMode
 
 ---A file (absolute path), and a 1-based line, that a tool call touches.
 ---@class callboard.Location
@@ -1149,6 +1157,7 @@ M.errors = {
   cursorExpired = -31010,
   depthExceeded = -31504,
   featureDisabled = -31003,
+  hookBlocked = -31207,
   idempotencyConflict = -31007,
   internal = -32603,
   invalidCursor = -31009,

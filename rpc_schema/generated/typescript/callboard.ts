@@ -45,6 +45,8 @@ export type OptionKind = Open<"allow_once" | "allow_session" | "allow_always" | 
 
 export type PromptOutcome = Open<"started" | "queued" | "steered" | "recorded">;
 
+export type RetryMode = Open<"bounded" | "until_cancelled">;
+
 export type Risk = Open<"low" | "medium" | "high">;
 
 export type RuleId = string;
@@ -315,7 +317,7 @@ export interface Error {
 
 /** The ``data`` of every error. Clients decide by `kind`; some kinds add fields. */
 export interface ErrorData {
-  kind: Open<"agentClosed" | "agentNotFound" | "alreadyResolved" | "approvalExpired" | "approvalNotFound" | "authRequired" | "blobNotFound" | "budgetExceeded" | "capabilityRequired" | "contextWindowExceeded" | "cursorExpired" | "depthExceeded" | "featureDisabled" | "idempotencyConflict" | "internal" | "invalidCursor" | "invalidGraph" | "invalidParams" | "invalidRequest" | "leaseLost" | "limitReached" | "messageTooLarge" | "messageTooLong" | "methodNotFound" | "modelError" | "modelUnavailable" | "nameInUse" | "notAMember" | "notInitialized" | "notOwner" | "optionInvalid" | "overloaded" | "parseError" | "pathDenied" | "pathNotFound" | "peerLimit" | "peerNotLinked" | "profileNotFound" | "queueFull" | "requestCancelled" | "rootOnly" | "ruleNotFound" | "scheduleInvalid" | "scheduleNotFound" | "sessionArchived" | "sessionClosed" | "sessionNotFound" | "shuttingDown" | "storeBusy" | "storeCorrupt" | "storeFull" | "storeIo" | "storeReadOnly" | "storeUnsupported" | "storeVersion" | "taskNotClaimable" | "taskNotFound" | "taskNotReady" | "tokenInvalid" | "transitionNotAllowed" | "turnInProgress" | "turnMismatch" | "turnNotFound" | "turnTimedOut" | "unsupportedVersion">;
+  kind: Open<"agentClosed" | "agentNotFound" | "alreadyResolved" | "approvalExpired" | "approvalNotFound" | "authRequired" | "blobNotFound" | "budgetExceeded" | "capabilityRequired" | "contextWindowExceeded" | "cursorExpired" | "depthExceeded" | "featureDisabled" | "hookBlocked" | "idempotencyConflict" | "internal" | "invalidCursor" | "invalidGraph" | "invalidParams" | "invalidRequest" | "leaseLost" | "limitReached" | "messageTooLarge" | "messageTooLong" | "methodNotFound" | "modelError" | "modelUnavailable" | "nameInUse" | "notAMember" | "notInitialized" | "notOwner" | "optionInvalid" | "overloaded" | "parseError" | "pathDenied" | "pathNotFound" | "peerLimit" | "peerNotLinked" | "profileNotFound" | "queueFull" | "requestCancelled" | "rootOnly" | "ruleNotFound" | "scheduleInvalid" | "scheduleNotFound" | "sessionArchived" | "sessionClosed" | "sessionNotFound" | "shuttingDown" | "storeBusy" | "storeCorrupt" | "storeFull" | "storeIo" | "storeReadOnly" | "storeUnsupported" | "storeVersion" | "taskNotClaimable" | "taskNotFound" | "taskNotReady" | "tokenInvalid" | "transitionNotAllowed" | "turnInProgress" | "turnMismatch" | "turnNotFound" | "turnTimedOut" | "unsupportedVersion">;
   retryable: boolean;
   correlationId: string;
   retryAfterMs?: number;
@@ -453,12 +455,20 @@ export interface LeaseInfo {
   turnId?: string | null;
 }
 
-/** What one prompt may spend at the most. */
+/**
+ * What one prompt may spend at the most.
+ *
+ * `retry` says how often a model request of its turn may be made again when it fails before its
+ * answer has begun: a few times (`bounded`, the default), or until it is cancelled. It holds for that
+ * turn alone, not for later ones, nor for those of children; with a budget of `tokens` or `cost`
+ * nothing is tried again, since that would be spent unseen.
+ */
 export interface Limits {
   turns?: number | null;
   tokens?: number | null;
   cost?: number | null;
   timeoutMs?: number | null;
+  retry?: RetryMode | null;
 }
 
 /** A file (absolute path), and a 1-based line, that a tool call touches. */
@@ -1359,6 +1369,7 @@ export const ERROR_CODES = {
   cursorExpired: -31010,
   depthExceeded: -31504,
   featureDisabled: -31003,
+  hookBlocked: -31207,
   idempotencyConflict: -31007,
   internal: -32603,
   invalidCursor: -31009,
