@@ -17,6 +17,7 @@ from attrs import frozen
 from callboard_rpc.errors import CallboardError
 
 from . import filesystem
+from .faultpoints import point
 from .faults import store_error
 from .ids import IdSource
 from .lockfile import TurnLock
@@ -107,6 +108,7 @@ def _open(path: Path, ids: IdSource, now: Callable[[], str]) -> Store:
         _check_file(path, now)
         # made here and not by SQLite, so that file and WAL are private from the first byte
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        point("log.store_made")
     lock = TurnLock(_lock_folder(path))
     connection: sqlite3.Connection | None = None
     try:
@@ -277,7 +279,9 @@ def _migrate(connection: "sqlite3.Connection") -> None:
             for statement in _statements(step):
                 connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {len(steps)}")
+        point("log.migrating")
         connection.execute("COMMIT")
+        point("log.migrated")
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from callboard_rpc.common import MessageContent, MessageId, TextContent, Thinking, Usage
 from callboard_rpc.events import Author, Message
 
+from ..log.faultpoints import point
 from ..log.log import Log
 from ..log.transaction import SQL as LOG_SQL
 from ..log.transaction import Transaction
@@ -40,7 +41,9 @@ async def take_over(log: Log, hosts: Sequence[str], *, hooks: Sequence[Hook] = (
         for session_id, fence, _, turn_id, owner in owners
         if owner in hosts
     ]
+    point("sessions.host_gone")
     await _end_commands(log, [turn_id for _, _, turn_id in lost if turn_id is not None])
+    point("sessions.commands_ended")
     for session_id, fence, turn_id in lost:
         grant = Grant(session_id=session_id, turn_id=turn_id or "", fence=fence)
         await log.transact(lambda tx, grant=grant: interrupt(tx, grant, hooks))

@@ -17,6 +17,7 @@ from callboard_rpc.common import (
     Usage,
 )
 
+from ..log.faultpoints import point
 from ..log.log import Log
 from ..log.text import well_formed
 from ..models.base import (
@@ -162,6 +163,7 @@ class Draft:
         self._size = 0
         if not (answer or thought):
             return
+        point("turns.draft_due")
         written = self._log.append_draft(
             session_id=self._session_id,
             turn_id=self._turn_id,
@@ -189,6 +191,7 @@ async def gather(
     try:
         async for event in events:
             touch()
+            point("turns.streamed")
             match event:
                 case TextDelta(text=raw):
                     text = well_formed(raw)

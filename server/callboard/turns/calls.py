@@ -22,6 +22,7 @@ from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import ToolCall, ToolResult
 
 from ..approvals.service import Approvals, withdraw
+from ..log.faultpoints import point
 from ..log.faults import StaleFence
 from ..log.redact import PLACEHOLDER
 from ..log.text import well_formed
@@ -339,7 +340,9 @@ class Caller:
     async def execute(self, call: Call) -> ToolOutput:
         """Runs a call that may run, and commits its result."""
         started = time.monotonic()
+        point("turns.call_begins")
         outcome = await self._run(call)
+        point("turns.call_ran")
         elapsed_ms = round((time.monotonic() - started) * 1000)
         return await self._result(call, outcome.status, outcome.text, outcome, elapsed_ms)
 

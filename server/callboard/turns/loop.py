@@ -19,6 +19,7 @@ from callboard_rpc.common import Actor, CallId, Failure, TextContent, Usage
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import Author, Message, ModelRetried, ToolCall
 
+from ..log.faultpoints import point
 from ..log.faults import StaleFence
 from ..log.log import Log
 from ..log.transaction import SQL as LOG_SQL
@@ -142,6 +143,7 @@ async def run(turn: Turn) -> None:
     try:
         await asyncio.wait({work, stop}, return_when=asyncio.FIRST_COMPLETED)
         await _stop(work, turn, turn.limits.cancel_grace_s)
+        point("turns.stopped")
         await _end(turn, progress, work)
     except asyncio.CancelledError:
         live.stop(Cause(outcome="interrupted", by=SYSTEM, reason="the server is stopping"))
@@ -192,6 +194,7 @@ async def _steps(turn: Turn, progress: _Progress) -> None:
     nudge: str | None = None
     if turn.left.calls:
         calls = [await turn.caller.restore(logged) for logged in turn.left.calls]
+        point("turns.restored")
         with turn.caller.expecting(calls):
             await _run_batch(turn, progress, calls)
     while True:
@@ -275,6 +278,7 @@ async def _ask(turn: Turn, progress: _Progress, nudge: str | None) -> Answer:
         finally:
             progress.usage = sums.add(progress.usage, answer.usage)
         turn.context.measured(answer.usage)
+        point("turns.answered")
         return answer
 
 
