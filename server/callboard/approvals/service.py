@@ -241,6 +241,7 @@ class Approvals:
             )
             decided = decide(tx, approval_id, resolution)
             assert decided is not None
+            tx.decided(approval_id=approval_id)
             return decided
 
         approval = await self._log.transact(commit)
@@ -346,7 +347,12 @@ class Approvals:
         return page, (page[-1].rule_id if len(rows) > limit else None)
 
     async def add_rule(self, rule: Rule) -> Rule:
-        await self._log.transact(lambda tx: _insert_rule(tx, rule))
+
+        def add(tx: Transaction) -> None:
+            _insert_rule(tx, rule)
+            tx.decided(rule=unstructure(rule))
+
+        await self._log.transact(add)
         return rule
 
     async def remove_rule(self, rule_id: str) -> Rule:
@@ -357,7 +363,9 @@ class Approvals:
             if row is None:
                 raise CallboardError("ruleNotFound", f"there is no rule {rule_id[:80]!r}")
             tx.execute(SQL["delete_rule"], rule_id)
-            return _rule(row)
+            rule = _rule(row)
+            tx.decided(rule=unstructure(rule))
+            return rule
 
         return await self._log.transact(remove)
 

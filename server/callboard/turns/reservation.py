@@ -7,6 +7,7 @@ unless a run has taken the first over.
 """
 
 import asyncio
+import contextvars
 import logging
 from collections.abc import Callable, Coroutine
 from types import TracebackType
@@ -192,7 +193,8 @@ class Reservations:
         return self._in_background(self.abandon(grant))
 
     def _in_background(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
-        task = asyncio.get_running_loop().create_task(work)
+        # a clean context: what a request wants to know of its work is no affair of a release
+        task = asyncio.get_running_loop().create_task(work, context=contextvars.Context())
         self._releases.add(task)
         task.add_done_callback(self._released)
         return task
