@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from callboard.log.lockfile import TurnLock
 from callboard_rpc.methods import METHODS
 from harness.process import Gone, RpcError, ServerProcess, scenario
 
@@ -166,9 +167,7 @@ def test_every_method_that_changes_something_is_done_once_though_its_server_is_k
                 server.result(keyed(server, method, other(method, params)))
             assert conflict.value.kind == "idempotencyConflict", method
         server.wait(requests["session/prompt"]["sessionId"])
-        answered = server.call(
-            "approval/get", approvalId=requests["approval/answer"]["approvalId"]
-        )
+        answered = server.call("approval/get", approvalId=requests["approval/answer"]["approvalId"])
         server.wait(answered["approval"]["sessionId"])
         after = history(server)
         rules = server.call("approval/ruleList")["data"]
@@ -229,16 +228,20 @@ def test_an_answer_that_was_told_is_told_again_by_the_next_server_whatever_has_b
 
 
 def test_of_two_processes_with_one_key_at_once_one_does_it_and_both_tell_the_same(
-    two: tuple[ServerProcess, ServerProcess], work: Path
+    two: tuple[ServerProcess, ServerProcess], work: Path, tmp_path: Path
 ) -> None:
     stage = Stage(two[0], work)
     rounds = [stage.requests() for _ in range(3)]
     asked: list[tuple[str, list[int]]] = []
-    for number, requests in enumerate(rounds):
-        for method, params in requests.items():
-            asked.append((method, [
-                server.request(method, **params, idempotencyKey=f"once {number}") for server in two
-            ]))  # fmt: skip
+    lock = TurnLock(tmp_path / "store.db.locks")
+    with lock.held():  # nobody can write before both have seen that nobody has written
+        for number, requests in enumerate(rounds):
+            for method, params in requests.items():
+                more = {"idempotencyKey": f"once {number}"}
+                asked.append((method, [s.request(method, **params, **more) for s in two]))
+        for server in two:
+            server.call("server/ping")
+    lock.close()
     for method, ids in asked:
         answers = []
         for server, request_id in zip(two, ids, strict=True):
