@@ -45,6 +45,24 @@ class Author:
     id: str | None = None
 
 
+DeliveryKind: TypeAlias = Literal["directive", "mention", "peer", "schedule", "continue", "report"]
+"""What a delivery is to its session; a turn that it wakes has a trigger of this kind."""
+
+
+@frozen(kw_only=True)
+class Delivered:
+    """An accepted delivery of a session's inbox (specs/execution.md 4).
+
+    `delivery_id` is its producer's, `generation` its place among all that were delivered to the session,
+    `digest` tells a repetition from another content under the same id.
+    """
+
+    delivery_id: str
+    generation: int
+    digest: str
+    kind: DeliveryKind
+
+
 # --- transcript -----------------------------------------------------------------------------
 
 
@@ -53,9 +71,10 @@ class Message:
     """Something said, by a person or by an agent.
 
     A person's message is a trigger: it waits until an ``ack`` admits it, by the host that accepted it
-    (`host_id`) while that one lives. An agent's message holds
-    the blocks of one model answer in their own order; `final` marks the one that ends its turn,
-    `partial` text that was cut off by a crash or a cancel.
+    (`host_id`) while that one lives. So is what the inbox delivered, by whomever it was written: it is
+    in the log, with `delivered`, from the moment at which a turn takes it in, and exactly once.
+    An agent's message holds the blocks of one model answer in their own order; `final` marks the one
+    that ends its turn, `partial` text that was cut off by a crash or a cancel.
     """
 
     message_id: MessageId
@@ -72,7 +91,13 @@ class Message:
     usage: Usage | None = None
     model: str | None = None
     stop_reason: str | None = None
+    delivered: Delivered | None = None
     meta: Json | None = None
+
+    @property
+    def from_outside(self) -> bool:
+        """Whether it was said to the session's agent, and not by it."""
+        return self.author.kind != "agent" or self.delivered is not None
 
 
 @frozen(kw_only=True)
@@ -243,6 +268,15 @@ class TriggersDropped:
     reason: str
 
 
+@frozen(kw_only=True)
+class DeliveriesDropped:
+    """Deliveries of the inbox that will never be in the history, and why: the session was closed, or
+    turns that were to take them in have ended too often before they could."""
+
+    deliveries: tuple[Delivered, ...]
+    reason: str
+
+
 # --- the session itself -----------------------------------------------------------------------
 
 
@@ -329,6 +363,7 @@ EventData: TypeAlias = (
     | ModelRetried
     | CancelRequested
     | TriggersDropped
+    | DeliveriesDropped
     | SessionCreated
     | SessionUpdated
     | SessionArchived
@@ -357,6 +392,7 @@ EVENT_TYPES: dict[str, type[Any]] = {
     "model_retried": ModelRetried,
     "cancel_requested": CancelRequested,
     "triggers_dropped": TriggersDropped,
+    "deliveries_dropped": DeliveriesDropped,
     "session_created": SessionCreated,
     "session_updated": SessionUpdated,
     "session_archived": SessionArchived,

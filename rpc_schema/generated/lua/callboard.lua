@@ -22,6 +22,9 @@ local M = {}
 
 ---@alias callboard.Delivery "auto"|"queue"|"steer"|string
 
+---What a delivery is to its session; a turn that it wakes has a trigger of this kind.
+---@alias callboard.DeliveryKind "directive"|"mention"|"peer"|"schedule"|"continue"|"report"|string
+
 ---@alias callboard.Effect "allow"|"ask"|"deny"|string
 
 ---@alias callboard.EventId string
@@ -228,6 +231,22 @@ local M = {}
 ---@field uri string
 ---@field range? callboard.Range
 
+---An accepted delivery of a session's inbox (specs/execution.md 4).
+---
+---`delivery_id` is its producer's, `generation` its place among all that were delivered to the session,
+---`digest` tells a repetition from another content under the same id.
+---@class callboard.Delivered
+---@field deliveryId string
+---@field generation integer
+---@field digest string
+---@field kind callboard.DeliveryKind
+
+---Deliveries of the inbox that will never be in the history, and why: the session was closed, or
+---turns that were to take them in have ended too often before they could.
+---@class callboard.DeliveriesDropped
+---@field deliveries callboard.Delivered[]
+---@field reason string
+
 ---Queues (lengths), leases, hosts, and sizes in bytes.
 ---@class callboard.Diagnostics
 ---@field queues table<string, integer>
@@ -417,9 +436,10 @@ local M = {}
 ---Something said, by a person or by an agent.
 ---
 ---A person's message is a trigger: it waits until an ``ack`` admits it, by the host that accepted it
----(`host_id`) while that one lives. An agent's message holds
----the blocks of one model answer in their own order; `final` marks the one that ends its turn,
----`partial` text that was cut off by a crash or a cancel.
+---(`host_id`) while that one lives. So is what the inbox delivered, by whomever it was written: it is
+---in the log, with `delivered`, from the moment at which a turn takes it in, and exactly once.
+---An agent's message holds the blocks of one model answer in their own order; `final` marks the one
+---that ends its turn, `partial` text that was cut off by a crash or a cancel.
 ---@class callboard.Message
 ---@field messageId callboard.MessageId
 ---@field author callboard.Author
@@ -435,6 +455,7 @@ local M = {}
 ---@field usage? callboard.Usage
 ---@field model? string
 ---@field stopReason? string
+---@field delivered? callboard.Delivered
 ---@field _meta? table<string, any>
 
 ---@class callboard.ModeChanged
@@ -1030,6 +1051,7 @@ local M = {}
 ---@field approval_decision callboard.ApprovalDecision
 ---@field approval_request callboard.ApprovalRequest
 ---@field cancel_requested callboard.CancelRequested
+---@field deliveries_dropped callboard.DeliveriesDropped
 ---@field directive callboard.Directive
 ---@field error callboard.Error
 ---@field message callboard.Message

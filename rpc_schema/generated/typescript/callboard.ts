@@ -28,6 +28,9 @@ export type Cursor = string;
 
 export type Delivery = Open<"auto" | "queue" | "steer">;
 
+/** What a delivery is to its session; a turn that it wakes has a trigger of this kind. */
+export type DeliveryKind = Open<"directive" | "mention" | "peer" | "schedule" | "continue" | "report">;
+
 export type Effect = Open<"allow" | "ask" | "deny">;
 
 export type EventId = string;
@@ -261,6 +264,28 @@ export interface ContextItem {
   range?: Range | null;
 }
 
+/**
+ * An accepted delivery of a session's inbox (specs/execution.md 4).
+ *
+ * `delivery_id` is its producer's, `generation` its place among all that were delivered to the session,
+ * `digest` tells a repetition from another content under the same id.
+ */
+export interface Delivered {
+  deliveryId: string;
+  generation: number;
+  digest: string;
+  kind: DeliveryKind;
+}
+
+/**
+ * Deliveries of the inbox that will never be in the history, and why: the session was closed, or
+ * turns that were to take them in have ended too often before they could.
+ */
+export interface DeliveriesDropped {
+  deliveries: Delivered[];
+  reason: string;
+}
+
 /** Queues (lengths), leases, hosts, and sizes in bytes. */
 export interface Diagnostics {
   queues: Record<string, number>;
@@ -481,9 +506,10 @@ export interface Location {
  * Something said, by a person or by an agent.
  *
  * A person's message is a trigger: it waits until an ``ack`` admits it, by the host that accepted it
- * (`host_id`) while that one lives. An agent's message holds
- * the blocks of one model answer in their own order; `final` marks the one that ends its turn,
- * `partial` text that was cut off by a crash or a cancel.
+ * (`host_id`) while that one lives. So is what the inbox delivered, by whomever it was written: it is
+ * in the log, with `delivered`, from the moment at which a turn takes it in, and exactly once.
+ * An agent's message holds the blocks of one model answer in their own order; `final` marks the one
+ * that ends its turn, `partial` text that was cut off by a crash or a cancel.
  */
 export interface Message {
   messageId: MessageId;
@@ -500,6 +526,7 @@ export interface Message {
   usage?: Usage | null;
   model?: string | null;
   stopReason?: string | null;
+  delivered?: Delivered | null;
   _meta?: JsonObject | null;
 }
 
@@ -1185,6 +1212,7 @@ export interface EventDataByType {
   approval_decision: ApprovalDecision;
   approval_request: ApprovalRequest;
   cancel_requested: CancelRequested;
+  deliveries_dropped: DeliveriesDropped;
   directive: Directive;
   error: Error;
   message: Message;
@@ -1215,6 +1243,7 @@ export const EVENT_TYPES: readonly EventType[] = [
   "approval_decision",
   "approval_request",
   "cancel_requested",
+  "deliveries_dropped",
   "directive",
   "error",
   "message",
