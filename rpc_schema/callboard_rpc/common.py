@@ -194,6 +194,16 @@ class FileChange:
 
 
 @frozen(kw_only=True)
+class ForkedFrom:
+    """Where a fork's history comes from: all of `session_id` up to and including `seq`. `turn_id` is the
+    last turn of it. What was rewound or is audit only (approvals, ends of turns) is not taken over."""
+
+    session_id: SessionId
+    turn_id: TurnId
+    seq: int
+
+
+@frozen(kw_only=True)
 class Usage:
     """Tokens and cost. Absent means unknown, which is never the same as zero.
 

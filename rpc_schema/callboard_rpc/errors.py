@@ -41,6 +41,8 @@ _SPECS = (
     ErrorSpec(-31203, "turnMismatch", data=("actual",)),
     ErrorSpec(-31205, "queueFull", retryable=True),
     ErrorSpec(-31206, "turnTimedOut", retryable=True),
+    ErrorSpec(-31208, "promptNotFound"),
+    ErrorSpec(-31209, "promptTaken", data=("turnId",)),
     ErrorSpec(-31207, "hookBlocked", data=("event",)),
     ErrorSpec(-31301, "approvalNotFound"),
     ErrorSpec(-31302, "alreadyResolved", data=("resolution",)),

@@ -13,10 +13,12 @@ from .common import (
     ApprovalId,
     BlobRef,
     CallId,
+    Content,
     ContextItem,
     EventId,
     Failure,
     FileChange,
+    ForkedFrom,
     HostId,
     Json,
     Limits,
@@ -24,6 +26,7 @@ from .common import (
     MessageContent,
     MessageId,
     Mode,
+    RuleId,
     SessionId,
     ToolEffect,
     ToolKind,
@@ -269,6 +272,14 @@ class TriggersDropped:
 
 
 @frozen(kw_only=True)
+class PromptUpdated:
+    """A waiting prompt (the message at `seq`) has other content from now on; nobody had read it yet."""
+
+    seq: int
+    content: tuple[Content, ...]
+
+
+@frozen(kw_only=True)
 class DeliveriesDropped:
     """Deliveries of the inbox that will never be in the history, and why: the session was closed, or
     turns that were to take them in have ended too often before they could."""
@@ -293,6 +304,42 @@ class SessionCreated:
     depth: int = 0
     additional_directories: tuple[str, ...] = ()
     metadata: Json | None = None
+    forked_from: ForkedFrom | None = None
+
+
+@frozen(kw_only=True)
+class SessionForked:
+    """A fork is whole: all before this event is inherited, its own history begins here. Until then the
+    session cannot be found, and goes again if its server dies.
+
+    Inherited events keep their time, their actor and the turn, message and call ids of their origin; the
+    turns themselves belong to it.
+    """
+
+    forked_from: ForkedFrom
+    inherited: int
+
+
+@frozen(kw_only=True)
+class SessionRewound:
+    """The session is as if the turn `before_turn_id`, and all after it, had not been.
+
+    What has a seq from `before_seq` through `through_seq`, and the prompts (their seqs) that those turns
+    had taken in from before, are no context any more; they stay in the log. Files are as they were left:
+    `changed_paths` are those that the turns' tools changed, the first ones of many (`more_paths` of them
+    are not named), and `commands` is how many commands they ran, whose effects are not known.
+    `rules` are standing answers that were given for the session in those turns, and went with them.
+    """
+
+    before_turn_id: TurnId
+    before_seq: int
+    through_seq: int
+    turns: int
+    prompts: tuple[int, ...] = ()
+    changed_paths: tuple[str, ...] = ()
+    more_paths: int = 0
+    commands: int = 0
+    rules: tuple[RuleId, ...] = ()
 
 
 @frozen(kw_only=True)
@@ -364,7 +411,10 @@ EventData: TypeAlias = (
     | CancelRequested
     | TriggersDropped
     | DeliveriesDropped
+    | PromptUpdated
     | SessionCreated
+    | SessionForked
+    | SessionRewound
     | SessionUpdated
     | SessionArchived
     | SessionUnarchived
@@ -393,7 +443,10 @@ EVENT_TYPES: dict[str, type[Any]] = {
     "cancel_requested": CancelRequested,
     "triggers_dropped": TriggersDropped,
     "deliveries_dropped": DeliveriesDropped,
+    "prompt_updated": PromptUpdated,
     "session_created": SessionCreated,
+    "session_forked": SessionForked,
+    "session_rewound": SessionRewound,
     "session_updated": SessionUpdated,
     "session_archived": SessionArchived,
     "session_unarchived": SessionUnarchived,
