@@ -50,6 +50,7 @@ from .tools.scheduling import WriteCoordinators
 from .turns import boundary
 from .turns import projection as turns_projection
 from .turns.boundary import Source
+from .turns.completion import CompletionHook
 from .turns.deltas import Deltas
 from .turns.finish import Hook
 from .turns.live import Cause
@@ -69,13 +70,15 @@ TASKS_END_S = 0.5
 @frozen(kw_only=True)
 class Feature:
     """What a feature brings: tools that a model may call, things that wait at a boundary, tables that
-    follow the log, what is written with the end of a turn, and JSON-RPC handlers by method name."""
+    follow the log, what is written with the end of a turn, what is done before that is committed, and
+    JSON-RPC handlers by method name."""
 
     name: str
     tools: Sequence[Tool] = ()
     sources: Sequence[Source] = ()
     projections: Sequence[Projection] = ()
     hooks: Sequence[Hook] = ()
+    completion: Sequence[CompletionHook] = ()
     tool_services: Mapping[str, Any] = field(factory=dict[str, Any])
     methods: Callable[["Host"], Mapping[str, Any]] | None = None
 
@@ -339,6 +342,7 @@ def _compose(
     )
 
     async def model_of(session_id: str) -> str:
+        completion=tuple(hook for feature in features for hook in feature.completion),
         state = await cache.state(session_id)
         if state.model is not None:
             return state.model
@@ -363,6 +367,7 @@ def _compose(
     return Host(
         tasks=tasks,
         attendance=attendance,
+        completion=services.completion,
         host_id=host_id,
         started_at=utc_now(),
         environment=environment,

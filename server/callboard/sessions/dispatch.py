@@ -21,6 +21,7 @@ from ..log.log import Log
 from ..log.record import SELECT, Record
 from ..log.transaction import Transaction
 from ..turns import parking
+from ..turns.completion import CompletionHook
 from ..turns.ending import ending_of, may_pass, write_end
 from ..turns.finish import Hook
 from ..turns.live import Cause, LiveTurn
@@ -73,7 +74,8 @@ class Dispatcher:
     """Starts and supervises the turns of one host.
 
     `spawn` gives a task to the host, so that no turn lives in a request; `model_of` names the model
-    that a session would use now; `hooks` write into the end of a turn that could not be built.
+    that a session would use now; `hooks` and `completion` are for the end of a turn that could not be
+    built.
     """
 
     def __init__(
@@ -87,6 +89,7 @@ class Dispatcher:
         hooks: Sequence[Hook] = (),
     ) -> None:
         self._log = log
+        completion: Sequence[CompletionHook] = (),
         self._reservations = reservations
         self._runner = runner
         self._model_of = model_of
@@ -94,6 +97,7 @@ class Dispatcher:
         self.hooks = hooks
         self._retrying: set[str] = set()
         self._live: dict[str, LiveTurn] = {}
+        self._completion = completion
         self._stopping: Cause | None = None
         log.listen(self._heard)
 
@@ -322,6 +326,7 @@ class Dispatcher:
         for (session_id,) in self._log.glance(TURN_SQL["own_left"], self.host_id):
             await self.wake(session_id)
 
+            completion=self._completion,
     async def wake_waiting(self) -> int:
         """Wakes every session whose triggers nobody has taken: what was queued when a process died."""
         rows = await self._log.query(SQL["with_pending_triggers"])

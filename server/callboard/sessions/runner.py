@@ -30,6 +30,7 @@ from ..tools.workspace import FolderWorkspace
 from ..turns.boundary import Source
 from ..turns.calls import Caller
 from ..turns.deltas import Deltas, Numbering
+from ..turns.completion import CompletionHook
 from ..turns.finish import Hook
 from ..turns.limits import TurnLimits
 from ..turns.live import LiveTurn
@@ -66,6 +67,7 @@ class Services:
     sources: Sequence[Source]
     hooks: Sequence[Hook]
     tool_services: Mapping[str, Any]
+    completion: Sequence[CompletionHook]
 
 
 class SessionBlobs:

@@ -350,7 +350,8 @@ class Sessions:
                     "(session/cancel with scope 'queue'), or wait",
                     retry_after_ms=5_000,
                 )
-            steers = delivery == "steer" and running is not None
+            finalizing = owner is not None and owner[5] == "finalizing"
+            steers = delivery == "steer" and running is not None and not finalizing
             record = tx.append(
                 session_id,
                 Message(

@@ -31,9 +31,10 @@ from . import usage as sums
 from .answer import Answer, Draft, gather
 from .boundary import Source, anything_waiting, drain_all
 from .calls import Call, Caller
+from .completion import CompletionHook
 from .deltas import Numbering
 from .ending import ending_of, write_end
-from .finish import Ending, Hook, complete, message_of
+from .finish import Ending, Hook, complete, decide_to_end, message_of
 from .limits import TurnLimits, watch
 from .live import Cause, LiveTurn
 from .projection import SQL
@@ -98,6 +99,7 @@ class Turn:
     draft_bytes: int
     left: Left = field(factory=Left)
     hooks: Sequence[Hook] = ()
+    completion: Sequence[CompletionHook] = ()
     retry: RetryPolicy = BOUNDED
 
 
@@ -113,6 +115,9 @@ class _Progress:
     iterations: int = 0
     answer: Answer | None = None
     last_output: str | None = None
+    decided: "tuple[Ending, Message | None] | None" = None
+    """How the turn ends and what it says last, when both are certain and yet to be committed."""
+    ending: "asyncio.Task[None] | None" = None
     _seen: Counter[Signature] = field(factory=Counter[Signature])
 
     def goes_round(self, calls: Sequence[Call]) -> bool:
@@ -395,17 +400,19 @@ async def _try_to_end(turn: Turn, progress: _Progress, answer: Answer) -> bool:
         if answer.worth_keeping
         else None
     )
-    ended = await turn.log.transact(
-        lambda tx: complete(
-            tx,
-            turn.live.grant,
-            ending,
-            said,
-            actor=turn.actor,
-            sources=turn.sources,
-            hooks=turn.hooks,
+    grant, actor, sources = turn.live.grant, turn.actor, turn.sources
+    if turn.completion:
+        ended = await turn.log.transact(
+            lambda tx: decide_to_end(tx, grant, said, actor=actor, sources=sources)
         )
-    )
+        if ended:
+            progress.decided = (ending, said)
+    else:
+        ended = await turn.log.transact(
+            lambda tx: complete(
+                tx, grant, ending, said, actor=actor, sources=sources, hooks=turn.hooks
+            )
+        )
     progress.answer = None
     return ended
 
@@ -414,22 +421,35 @@ async def _try_to_end(turn: Turn, progress: _Progress, answer: Answer) -> bool:
 
 
 async def _end(turn: Turn, progress: _Progress, work: "asyncio.Task[None]") -> None:
-    """Commits the end that fits how the work ended, unless it has committed its own."""
+    """Commits the end that fits how the work ended, unless it has committed its own. Whoever is
+    cancelled meanwhile and comes again waits for the same end."""
+    if progress.ending is None:
+        name = f"end of {turn.live.turn_id}"
+        progress.ending = asyncio.create_task(_write_end(turn, progress, work), name=name)
+    await asyncio.shield(progress.ending)
+
+
+async def _write_end(turn: Turn, progress: _Progress, work: "asyncio.Task[None]") -> None:
     live = turn.live
-    fault: BaseException | None = None
-    if work.done() and not work.cancelled():
-        fault = work.exception()
-        if fault is None and live.cause is None:
-            return
-        if isinstance(fault, StaleFence):
-            _log.warning("turn %s lost its session and stopped: %s", live.turn_id, fault)
-            return
+    if progress.decided is not None:
+        ending, said = progress.decided
+    else:
+        fault: BaseException | None = None
+        if work.done() and not work.cancelled():
+            fault = work.exception()
+            if fault is None and live.cause is None:
+                return
+            if isinstance(fault, StaleFence):
+                _log.warning("turn %s lost its session and stopped: %s", live.turn_id, fault)
+                return
+        ending = ending_of(live, fault, **_figures(turn, progress))
+        said = _partial(turn, progress)
     await write_end(
         turn.log,
         live.grant,
-        ending_of(live, fault, **_figures(turn, progress)),
+        ending,
         actor=turn.actor,
-        partial=_partial(turn, progress),
+        said=said,
         hooks=turn.hooks,
     )
 
@@ -442,6 +462,7 @@ def _figures(turn: Turn, progress: _Progress) -> dict[str, Any]:
     }
 
 
+        completion=turn.completion,
 def _partial(turn: Turn, progress: _Progress) -> Message | None:
     """Text that had streamed when the turn was cut off; calls that were never committed are left out."""
     answer = progress.answer
