@@ -21,7 +21,7 @@ from ..models.base import ModelError
 from .completion import CompletionHook, completed
 from .finish import Ending, Hook, close_turn, finalize
 from .live import Cause, LiveTurn
-from .parking import park, waits_only
+from .parking import cancelled, park, waits_only
 from .projection import SQL
 from .reservation import Grant, assert_fence
 

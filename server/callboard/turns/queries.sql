@@ -151,6 +151,12 @@ SELECT 1 FROM events
 WHERE session_id = ?1 AND turn_id = ?2 AND type = 'message'
   AND seq > (SELECT coalesce(max(seq), 0) FROM triggers WHERE session_id = ?1 AND turn_id = ?2)
   AND json_extract(data, '$.messageId') = ?3;
+-- name: cancel_wish
+SELECT pos, session_id, seq, event_id, type, at, actor, turn_id, fence, data FROM events
+WHERE session_id = ?1 AND turn_id = ?2 AND type = 'cancel_requested'
+  AND seq > (SELECT coalesce(min(seq), 0) FROM triggers WHERE session_id = ?1 AND turn_id = ?2)
+ORDER BY seq LIMIT 1;
+
 
 -- name: last_seq
 SELECT seq FROM heads WHERE session_id = ?;
