@@ -256,10 +256,8 @@ async def open_host(
         ),
     )
     async with log, aclosing(HttpClient(redact=redactor.text)) as http:
-        host = _compose(
-            environment, loaded, log, keys, http, redactor, features, host_id or ids.new("host")
-        )
-        presence = Presence(log, host.host_id, hooks=_hooks(features))
+        presence = Presence(log, host_id or ids.new("host"), hooks=_hooks(features))
+        host = _compose(environment, loaded, log, keys, http, redactor, features, presence)
         try:
             await presence.arrive()
             await host.dispatcher.wake_waiting()
@@ -279,7 +277,7 @@ async def _tend(host: Host, presence: Presence) -> None:
     """Shows that this host lives, and cares for those that do not any more."""
     while True:
         await asyncio.sleep(_LOOK_S)
-        with contextlib.suppress(CallboardError):
+        try:
             await presence.beat()
             went = await presence.look()
             if went:
@@ -287,6 +285,11 @@ async def _tend(host: Host, presence: Presence) -> None:
             if went or not presence.alone:
                 host.log.refresh()
                 await host.dispatcher.wake_own()
+        except CallboardError as error:
+            _log.debug("the other servers could not be looked at: %s", error)
+        except Exception:
+            # without its heartbeat this host would be taken for gone, and so would all that it runs
+            _log.exception("the other servers could not be looked at")
 
 
 def _hooks(features: Sequence[Feature]) -> tuple[Hook, ...]:
@@ -301,7 +304,7 @@ def _compose(
     http: HttpClient,
     redactor: Redactor,
     features: Sequence[Feature],
-    host_id: str,
+    presence: Presence,
 ) -> Host:
     settings = loaded.settings
     registry = ToolRegistry(builtin_tools())
@@ -319,9 +322,10 @@ def _compose(
     tasks = Tasks()
     attendance = Attendance()
     cache = SessionCache(log)
-    asked = Approvals(log, suggest=suggestion(registry))
+    asked = Approvals(log, suggest=suggestion(registry), before=presence.care)
     reading = Reading(log)
-    reservations = Reservations(log, host_id)
+    host_id = presence.host_id
+    reservations = Reservations(log, host_id, attend=presence.attend)
     services = Services(
         log=log,
         cache=cache,
@@ -338,11 +342,11 @@ def _compose(
         attended=attendance.anybody,
         sources=(boundary.STEERING, *(s for feature in features for s in feature.sources)),
         hooks=_hooks(features),
+        completion=tuple(hook for feature in features for hook in feature.completion),
         tool_services={k: v for feature in features for k, v in feature.tool_services.items()},
     )
 
     async def model_of(session_id: str) -> str:
-        completion=tuple(hook for feature in features for hook in feature.completion),
         state = await cache.state(session_id)
         if state.model is not None:
             return state.model
@@ -363,11 +367,11 @@ def _compose(
         model_of=model_of,
         spawn=tasks.spawn,
         hooks=services.hooks,
+        completion=services.completion,
     )
     return Host(
         tasks=tasks,
         attendance=attendance,
-        completion=services.completion,
         host_id=host_id,
         started_at=utc_now(),
         environment=environment,

@@ -200,8 +200,7 @@ async def _steps(turn: Turn, progress: _Progress) -> None:
     if turn.left.calls:
         calls = [await turn.caller.restore(logged) for logged in turn.left.calls]
         point("turns.restored")
-        with turn.caller.expecting(calls):
-            await _run_batch(turn, progress, calls)
+        await _run_batch(turn, progress, calls)
     while True:
         _go_on(turn.live)
         await _boundary(turn)
@@ -242,6 +241,14 @@ def _spent(turn: Turn, progress: _Progress) -> str | None:
     return _NUDGE if progress.iterations >= limits.iterations else None
 
 
+def _holds(turn: Turn) -> None:
+    """Before something begins that no transaction can take back: the session is still this run's. Raises
+    `StaleFence` in a process that was taken for gone, and may not have heard of it yet."""
+    grant = turn.live.grant
+    if not turn.log.glance(SQL["holds"], grant.session_id, grant.fence):
+        raise StaleFence(grant.session_id, grant.fence)
+
+
 async def _boundary(turn: Turn) -> None:
     """The safe point: takes in what waits, then makes room if the window is nearly full."""
     grant = turn.live.grant
@@ -253,8 +260,7 @@ async def _boundary(turn: Turn) -> None:
 
     # mostly nothing waits, and a look costs less than a transaction; what comes after the look is
     # taken in at the next boundary, or keeps the turn from ending
-    if not turn.log.glance(SQL["holds"], grant.session_id, grant.fence):
-        raise StaleFence(grant.session_id, grant.fence)
+    _holds(turn)
     if anything_waiting(turn.log.glance, grant, turn.sources):
         turn.live.took_in(await turn.log.transact(drain))
     turn.live.touch()
@@ -295,19 +301,24 @@ async def _stream(turn: Turn, request: ModelRequest, answer: Answer) -> None:
         nonlocal failed
         failed = attempt
         live.touch()
-        await turn.log.append(
-            live.session_id,
-            ModelRetried(attempt=attempt, delay_ms=delay_ms, error=failure),
-            actor=turn.actor,
-            turn_id=live.turn_id,
-            fence=live.grant.fence,
-        )
+        retry = ModelRetried(attempt=attempt, delay_ms=delay_ms, error=failure)
+
+        def commit(tx: Transaction) -> None:
+            assert_fence(tx, live.grant)
+            tx.append(
+                live.session_id,
+                retry,
+                actor=turn.actor,
+                turn_id=live.turn_id,
+                fence=live.grant.fence,
+            )
+
+        await turn.log.transact(commit)
 
     draft = Draft(
         turn.log,
         turn.numbering,
-        session_id=live.session_id,
-        turn_id=live.turn_id,
+        grant=live.grant,
         interval_ms=turn.draft_interval_ms,
         bytes=turn.draft_bytes,
     )
@@ -340,16 +351,15 @@ async def _run_calls(turn: Turn, progress: _Progress, answer: Answer) -> bool:
     """Commits an answer with its calls, runs them, and tells whether the model goes round in circles."""
     caller = turn.caller
     calls = [await caller.prepare(asked, n) for n, asked in enumerate(answer.calls[:_MAX_CALLS])]
-    with caller.expecting(calls):
-        await turn.log.transact(lambda tx: _write_calls(tx, turn, answer, calls))
-        progress.answer = None
-        if progress.goes_round(calls):
-            for call in calls:
-                await caller.refuse(
-                    call, "Not run: the same calls were made twice before, with the same end."
-                )
-            return True
-        await _run_batch(turn, progress, calls)
+    await turn.log.transact(lambda tx: _write_calls(tx, turn, answer, calls))
+    progress.answer = None
+    if progress.goes_round(calls):
+        for call in calls:
+            await caller.refuse(
+                call, "Not run: the same calls were made twice before, with the same end."
+            )
+        return True
+    await _run_batch(turn, progress, calls)
     return False
 
 
@@ -359,6 +369,7 @@ async def _run_batch(turn: Turn, progress: _Progress, calls: Sequence[Call]) -> 
 
     async def execute(call: Call) -> ToolOutput:
         _go_on(live)
+        _holds(turn)
         live.touch()
         output = await caller.execute(call)
         live.touch()
@@ -451,6 +462,7 @@ async def _write_end(turn: Turn, progress: _Progress, work: "asyncio.Task[None]"
         actor=turn.actor,
         said=said,
         hooks=turn.hooks,
+        completion=turn.completion,
     )
 
 
@@ -462,7 +474,6 @@ def _figures(turn: Turn, progress: _Progress) -> dict[str, Any]:
     }
 
 
-        completion=turn.completion,
 def _partial(turn: Turn, progress: _Progress) -> Message | None:
     """Text that had streamed when the turn was cut off; calls that were never committed are left out."""
     answer = progress.answer
