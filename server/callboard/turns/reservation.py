@@ -11,7 +11,7 @@ import contextvars
 import logging
 from collections.abc import Callable, Coroutine
 from types import TracebackType
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeVar
 
 from attrs import evolve, frozen
 
@@ -61,10 +61,6 @@ class NoWork:
     """There was nothing to do, and the session was not taken."""
 
 
-Undo: TypeAlias = Callable[[Transaction, Grant], object]
-"""Takes back, in a transaction, what was prepared and not concluded."""
-
-
 def assert_fence(tx: Transaction, grant: Grant) -> None:
     """First step of every write of a run (execution 8). Raises `StaleFence`, nothing is written."""
     if tx.one(SQL["holds"], grant.session_id, grant.fence) is None:
@@ -98,7 +94,7 @@ def _is_known(_: Transaction) -> None:
     return None
 
 
-def _no_more(_: Transaction, __: Grant) -> Any:
+def _as_it_is(_: Transaction, __: Grant) -> Any:
     return None
 
 
@@ -155,10 +151,7 @@ class Reservations:
         return Reserved(reservation=ExecutionReservation(self, grant), begun=begun)
 
     async def _taking(
-        self,
-        commit: Callable[[Transaction], T],
-        grant_of: Callable[[T], Grant | None],
-        undo: Undo = _no_more,
+        self, commit: Callable[[Transaction], T], grant_of: Callable[[T], Grant | None]
     ) -> T:
         """Runs a transaction that may take a session. When the caller is cancelled meanwhile it cannot
         be called back: what it took is given back as soon as that is known (execution 4)."""
@@ -166,36 +159,27 @@ class Reservations:
         try:
             return await asyncio.shield(attempt)
         except asyncio.CancelledError:
-            self._in_background(self._give_back_late(attempt, grant_of, undo))
+            self._in_background(self._give_back_late(attempt, grant_of))
             raise
 
     async def _give_back_late(
-        self,
-        attempt: "asyncio.Future[T]",
-        grant_of: Callable[[T], Grant | None],
-        undo: Undo,
+        self, attempt: "asyncio.Future[T]", grant_of: Callable[[T], Grant | None]
     ) -> None:
         try:
             grant = grant_of(await attempt)
         except Exception:
             return  # nothing was taken
         if grant is not None:
-            await self.abandon(grant, undo)
+            await self.abandon(grant)
 
     async def prepare(
-        self,
-        session_id: str,
-        begin: Callable[[Transaction, Grant], T] = _no_more,
-        *,
-        undo: Undo = _no_more,
+        self, session_id: str, begin: Callable[[Transaction, Grant], T] = _as_it_is
     ) -> "PreparationReservation[T]":
         """Takes the session for a change of its history (execution 29), together with what `begin`
-        finds or writes: it may create the session, and refuses by raising. `undo` is done in the
-        transaction in which the session is given back unconcluded.
+        finds or writes; it refuses by raising.
 
-        Raises turnInProgress while the session has an owner or a turn that waits, parked, for an
-        approval: what that turn has asked for must still be there when the answer comes. Raises
-        sessionNotFound.
+        Raises sessionNotFound, and turnInProgress while the session has an owner or a turn that waits,
+        parked, for an approval: what that turn has asked for must be there when the answer comes.
         """
 
         def commit(tx: Transaction) -> tuple[Grant, T]:
@@ -203,8 +187,6 @@ class Reservations:
             if fence is None:
                 raise _is_taken(tx, session_id)
             self._attend(tx)
-            grant = Grant(session_id=session_id, turn_id="", fence=fence)
-            begun = begin(tx, grant)
             if tx.one(SQL["last_seq"], session_id) is None:
                 raise CallboardError("sessionNotFound", f"there is no session {session_id[:80]!r}")
             parked: str | None = tx.value(SQL["parked_turn"], session_id)
@@ -215,10 +197,11 @@ class Reservations:
                     "cancel the turn",
                     data={"turnId": parked},
                 )
-            return grant, begun
+            grant = Grant(session_id=session_id, turn_id="", fence=fence)
+            return grant, begin(tx, grant)
 
-        grant, begun = await self._taking(commit, lambda taken: taken[0], undo)
-        return PreparationReservation(self, grant, begun, undo)
+        grant, begun = await self._taking(commit, lambda taken: taken[0])
+        return PreparationReservation(self, grant, begun)
 
     async def write(self, grant: Grant, function: Callable[[Transaction], T], *, last: bool) -> T:
         """Writes under a reservation's fence, and with the `last` write gives the session back.
@@ -233,14 +216,13 @@ class Reservations:
 
         return await self._log.transact(commit)
 
-    async def abandon(self, grant: Grant, undo: Undo = _no_more) -> None:
+    async def abandon(self, grant: Grant) -> None:
         """Ends a run that never began, as cancelled, and frees the session. A no-op when the
         session has another owner by now (execution 7)."""
 
         def commit(tx: Transaction) -> None:
             if tx.one(SQL["holds"], grant.session_id, grant.fence) is None:
                 return
-            undo(tx, grant)
             if grant.turn_id and tx.one(SQL["turn"], grant.turn_id) is not None:
                 tx.append(
                     grant.session_id,
@@ -258,9 +240,9 @@ class Reservations:
 
         await self._log.transact(commit)
 
-    def release(self, grant: Grant, undo: Undo = _no_more) -> "asyncio.Task[None]":
+    def release(self, grant: Grant) -> "asyncio.Task[None]":
         """`abandon` in a task that nobody's cancellation reaches."""
-        return self._in_background(self.abandon(grant, undo))
+        return self._in_background(self.abandon(grant))
 
     def _in_background(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         # a clean context: what a request wants to know of its work is no affair of a release
@@ -283,6 +265,25 @@ class Reservations:
 def _running(tx: Transaction, session_id: str) -> str:
     row = tx.one(SQL["owner"], session_id)
     return "" if row is None or row[3] is None else row[3]
+
+
+def _is_taken(tx: Transaction, session_id: str) -> CallboardError:
+    turn_id = _running(tx, session_id)
+    if turn_id:
+        said = "is running; wait for the turn to end, or cancel it"
+    else:
+        said = "is being changed (summarised or rewound) just now; try again when that is done"
+    return CallboardError(
+        "turnInProgress", f"session {session_id} {said}", data={"turnId": turn_id or None}
+    )
+
+
+def _lost(grant: Grant) -> CallboardError:
+    return CallboardError(
+        "leaseLost",
+        f"session {grant.session_id} was closed, deleted or taken over while it was being changed; "
+        "what was not written until then is not written any more",
+    )
 
 
 class _Nothing(Exception):
@@ -337,13 +338,10 @@ class PreparationReservation(Generic[T]):
     What was written under a fence that is not the session's any more leaves the context as leaseLost.
     """
 
-    def __init__(
-        self, reservations: Reservations, grant: Grant, begun: T, undo: Undo = _no_more
-    ) -> None:
+    def __init__(self, reservations: Reservations, grant: Grant, begun: T) -> None:
         self._reservations = reservations
         self.grant = grant
         self.begun = begun
-        self._undo = undo
         self._armed = True
 
     async def __aenter__(self) -> "PreparationReservation[T]":
@@ -374,4 +372,4 @@ class PreparationReservation(Generic[T]):
         """Gives the session back. A no-op the second time, and after `conclude`."""
         if self._armed:
             self._armed = False
-            await asyncio.shield(self._reservations.release(self.grant, self._undo))
+            await asyncio.shield(self._reservations.release(self.grant))
