@@ -194,6 +194,16 @@ class FileChange:
 
 
 @frozen(kw_only=True)
+class ForkedFrom:
+    """Where a fork's history comes from: all of `session_id` up to and including `seq`. `turn_id` is the
+    last turn of it. What was rewound or is audit only (approvals, ends of turns) is not taken over."""
+
+    session_id: SessionId
+    turn_id: TurnId
+    seq: int
+
+
+@frozen(kw_only=True)
 class Usage:
     """Tokens and cost. Absent means unknown, which is never the same as zero.
 
@@ -234,14 +244,24 @@ class BlobRef:
     mime_type: str = "text/plain; charset=utf-8"
 
 
+RetryMode: TypeAlias = Literal["bounded", "until_cancelled"]
+
+
 @frozen(kw_only=True)
 class Limits:
-    """What one prompt may spend at the most."""
+    """What one prompt may spend at the most.
+
+    `retry` says how often a model request of its turn may be made again when it fails before its
+    answer has begun: a few times (`bounded`, the default), or until it is cancelled. It holds for that
+    turn alone, not for later ones, nor for those of children; with a budget of `tokens` or `cost`
+    nothing is tried again, since that would be spent unseen.
+    """
 
     turns: int | None = None
     tokens: int | None = None
     cost: float | None = None
     timeout_ms: int | None = None
+    retry: RetryMode | None = None
 
 
 @frozen(kw_only=True)

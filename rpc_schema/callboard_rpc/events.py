@@ -13,10 +13,12 @@ from .common import (
     ApprovalId,
     BlobRef,
     CallId,
+    Content,
     ContextItem,
     EventId,
     Failure,
     FileChange,
+    ForkedFrom,
     HostId,
     Json,
     Limits,
@@ -24,6 +26,7 @@ from .common import (
     MessageContent,
     MessageId,
     Mode,
+    RuleId,
     SessionId,
     ToolEffect,
     ToolKind,
@@ -45,6 +48,24 @@ class Author:
     id: str | None = None
 
 
+DeliveryKind: TypeAlias = Literal["directive", "mention", "peer", "schedule", "continue", "report"]
+"""What a delivery is to its session; a turn that it wakes has a trigger of this kind."""
+
+
+@frozen(kw_only=True)
+class Delivered:
+    """An accepted delivery of a session's inbox (specs/execution.md 4).
+
+    `delivery_id` is its producer's, `generation` its place among all that were delivered to the session,
+    `digest` tells a repetition from another content under the same id.
+    """
+
+    delivery_id: str
+    generation: int
+    digest: str
+    kind: DeliveryKind
+
+
 # --- transcript -----------------------------------------------------------------------------
 
 
@@ -53,9 +74,10 @@ class Message:
     """Something said, by a person or by an agent.
 
     A person's message is a trigger: it waits until an ``ack`` admits it, by the host that accepted it
-    (`host_id`) while that one lives. An agent's message holds
-    the blocks of one model answer in their own order; `final` marks the one that ends its turn,
-    `partial` text that was cut off by a crash or a cancel.
+    (`host_id`) while that one lives. So is what the inbox delivered, by whomever it was written: it is
+    in the log, with `delivered`, from the moment at which a turn takes it in, and exactly once.
+    An agent's message holds the blocks of one model answer in their own order; `final` marks the one
+    that ends its turn, `partial` text that was cut off by a crash or a cancel.
     """
 
     message_id: MessageId
@@ -72,7 +94,13 @@ class Message:
     usage: Usage | None = None
     model: str | None = None
     stop_reason: str | None = None
+    delivered: Delivered | None = None
     meta: Json | None = None
+
+    @property
+    def from_outside(self) -> bool:
+        """Whether it was said to the session's agent, and not by it."""
+        return self.author.kind != "agent" or self.delivered is not None
 
 
 @frozen(kw_only=True)
@@ -243,6 +271,23 @@ class TriggersDropped:
     reason: str
 
 
+@frozen(kw_only=True)
+class PromptUpdated:
+    """A waiting prompt (the message at `seq`) has other content from now on; nobody had read it yet."""
+
+    seq: int
+    content: tuple[Content, ...]
+
+
+@frozen(kw_only=True)
+class DeliveriesDropped:
+    """Deliveries of the inbox that will never be in the history, and why: the session was closed, or
+    turns that were to take them in have ended too often before they could."""
+
+    deliveries: tuple[Delivered, ...]
+    reason: str
+
+
 # --- the session itself -----------------------------------------------------------------------
 
 
@@ -259,6 +304,42 @@ class SessionCreated:
     depth: int = 0
     additional_directories: tuple[str, ...] = ()
     metadata: Json | None = None
+    forked_from: ForkedFrom | None = None
+
+
+@frozen(kw_only=True)
+class SessionForked:
+    """A fork is whole: all before this event is inherited, its own history begins here. Until then the
+    session cannot be found, and goes again if its server dies.
+
+    Inherited events keep their time, their actor and the turn, message and call ids of their origin; the
+    turns themselves belong to it.
+    """
+
+    forked_from: ForkedFrom
+    inherited: int
+
+
+@frozen(kw_only=True)
+class SessionRewound:
+    """The session is as if the turn `before_turn_id`, and all after it, had not been.
+
+    What has a seq from `before_seq` through `through_seq`, and the prompts (their seqs) that those turns
+    had taken in from before, are no context any more; they stay in the log. Files are as they were left:
+    `changed_paths` are those that the turns' tools changed, the first ones of many (`more_paths` of them
+    are not named), and `commands` is how many commands they ran, whose effects are not known.
+    `rules` are standing answers that were given for the session in those turns, and went with them.
+    """
+
+    before_turn_id: TurnId
+    before_seq: int
+    through_seq: int
+    turns: int
+    prompts: tuple[int, ...] = ()
+    changed_paths: tuple[str, ...] = ()
+    more_paths: int = 0
+    commands: int = 0
+    rules: tuple[RuleId, ...] = ()
 
 
 @frozen(kw_only=True)
@@ -329,7 +410,11 @@ EventData: TypeAlias = (
     | ModelRetried
     | CancelRequested
     | TriggersDropped
+    | DeliveriesDropped
+    | PromptUpdated
     | SessionCreated
+    | SessionForked
+    | SessionRewound
     | SessionUpdated
     | SessionArchived
     | SessionUnarchived
@@ -357,7 +442,11 @@ EVENT_TYPES: dict[str, type[Any]] = {
     "model_retried": ModelRetried,
     "cancel_requested": CancelRequested,
     "triggers_dropped": TriggersDropped,
+    "deliveries_dropped": DeliveriesDropped,
+    "prompt_updated": PromptUpdated,
     "session_created": SessionCreated,
+    "session_forked": SessionForked,
+    "session_rewound": SessionRewound,
     "session_updated": SessionUpdated,
     "session_archived": SessionArchived,
     "session_unarchived": SessionUnarchived,

@@ -23,6 +23,16 @@ from .approvals import (
     RuleResult,
 )
 from .common import Empty, Page
+from .history import (
+    QueuedPrompt,
+    SessionForkParams,
+    SessionQueueParams,
+    SessionQueueRemoveParams,
+    SessionQueueResult,
+    SessionQueueUpdateParams,
+    SessionRewindParams,
+    SessionRewindResult,
+)
 from .server import (
     BlobReadParams,
     BlobReadResult,
@@ -269,6 +279,45 @@ _TABLE = (
             "contextWindowExceeded",
         ),
         doc="Summarises what was said so far.",
+    ),
+    Method(
+        name="session/fork",
+        params=SessionForkParams,
+        result=SessionResult,
+        mutates=True,
+        errors=(*_SESSION, "turnNotFound", "turnInProgress", "rootOnly", "leaseLost", *_STORE),
+        doc="A new session that has this one's history up to the end of a turn.",
+    ),
+    Method(
+        name="session/rewind",
+        params=SessionRewindParams,
+        result=SessionRewindResult,
+        mutates=True,
+        errors=(*_OPEN, "turnNotFound", "turnInProgress", "leaseLost", *_STORE),
+        doc="Goes back to before a turn; the log keeps all, files stay as they are.",
+    ),
+    Method(
+        name="session/queue",
+        params=SessionQueueParams,
+        result=Page[QueuedPrompt],
+        errors=(*_SESSION, "invalidCursor"),
+        doc="Prompts that wait, in order.",
+    ),
+    Method(
+        name="session/queueUpdate",
+        params=SessionQueueUpdateParams,
+        result=SessionQueueResult,
+        mutates=True,
+        errors=(*_SESSION, "promptNotFound", "promptTaken", "messageTooLarge", *_STORE),
+        doc="Changes what a waiting prompt says.",
+    ),
+    Method(
+        name="session/queueRemove",
+        params=SessionQueueRemoveParams,
+        result=SessionQueueResult,
+        mutates=True,
+        errors=(*_SESSION, "promptNotFound", "promptTaken", *_STORE),
+        doc="Drops a waiting prompt.",
     ),
     Method(
         name="session/search",

@@ -11,6 +11,7 @@ from .common import (
     ContextItem,
     Cursor,
     Failure,
+    ForkedFrom,
     Json,
     Limits,
     MessageId,
@@ -63,6 +64,7 @@ class Session:
     owner: Owner | None = None
     usage: Usage | None = None
     metadata: Json | None = None
+    forked_from: ForkedFrom | None = None
 
 
 @frozen(kw_only=True)

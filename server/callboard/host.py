@@ -50,6 +50,7 @@ from .tools.scheduling import WriteCoordinators
 from .turns import boundary
 from .turns import projection as turns_projection
 from .turns.boundary import Source
+from .turns.completion import CompletionHook
 from .turns.deltas import Deltas
 from .turns.finish import Hook
 from .turns.live import Cause
@@ -69,13 +70,15 @@ TASKS_END_S = 0.5
 @frozen(kw_only=True)
 class Feature:
     """What a feature brings: tools that a model may call, things that wait at a boundary, tables that
-    follow the log, what is written with the end of a turn, and JSON-RPC handlers by method name."""
+    follow the log, what is written with the end of a turn, what is done before that is committed, and
+    JSON-RPC handlers by method name."""
 
     name: str
     tools: Sequence[Tool] = ()
     sources: Sequence[Source] = ()
     projections: Sequence[Projection] = ()
     hooks: Sequence[Hook] = ()
+    completion: Sequence[CompletionHook] = ()
     tool_services: Mapping[str, Any] = field(factory=dict[str, Any])
     methods: Callable[["Host"], Mapping[str, Any]] | None = None
 
@@ -253,10 +256,8 @@ async def open_host(
         ),
     )
     async with log, aclosing(HttpClient(redact=redactor.text)) as http:
-        host = _compose(
-            environment, loaded, log, keys, http, redactor, features, host_id or ids.new("host")
-        )
-        presence = Presence(log, host.host_id, hooks=_hooks(features))
+        presence = Presence(log, host_id or ids.new("host"), hooks=_hooks(features))
+        host = _compose(environment, loaded, log, keys, http, redactor, features, presence)
         try:
             await presence.arrive()
             await host.dispatcher.wake_waiting()
@@ -276,7 +277,7 @@ async def _tend(host: Host, presence: Presence) -> None:
     """Shows that this host lives, and cares for those that do not any more."""
     while True:
         await asyncio.sleep(_LOOK_S)
-        with contextlib.suppress(CallboardError):
+        try:
             await presence.beat()
             went = await presence.look()
             if went:
@@ -284,6 +285,11 @@ async def _tend(host: Host, presence: Presence) -> None:
             if went or not presence.alone:
                 host.log.refresh()
                 await host.dispatcher.wake_own()
+        except CallboardError as error:
+            _log.debug("the other servers could not be looked at: %s", error)
+        except Exception:
+            # without its heartbeat this host would be taken for gone, and so would all that it runs
+            _log.exception("the other servers could not be looked at")
 
 
 def _hooks(features: Sequence[Feature]) -> tuple[Hook, ...]:
@@ -298,7 +304,7 @@ def _compose(
     http: HttpClient,
     redactor: Redactor,
     features: Sequence[Feature],
-    host_id: str,
+    presence: Presence,
 ) -> Host:
     settings = loaded.settings
     registry = ToolRegistry(builtin_tools())
@@ -316,9 +322,10 @@ def _compose(
     tasks = Tasks()
     attendance = Attendance()
     cache = SessionCache(log)
-    asked = Approvals(log, suggest=suggestion(registry))
+    asked = Approvals(log, suggest=suggestion(registry), before=presence.care)
     reading = Reading(log)
-    reservations = Reservations(log, host_id)
+    host_id = presence.host_id
+    reservations = Reservations(log, host_id, attend=presence.attend)
     services = Services(
         log=log,
         cache=cache,
@@ -335,6 +342,7 @@ def _compose(
         attended=attendance.anybody,
         sources=(boundary.STEERING, *(s for feature in features for s in feature.sources)),
         hooks=_hooks(features),
+        completion=tuple(hook for feature in features for hook in feature.completion),
         tool_services={k: v for feature in features for k, v in feature.tool_services.items()},
     )
 
@@ -359,6 +367,7 @@ def _compose(
         model_of=model_of,
         spawn=tasks.spawn,
         hooks=services.hooks,
+        completion=services.completion,
     )
     return Host(
         tasks=tasks,

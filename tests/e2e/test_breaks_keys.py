@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from callboard.rpc.call import KeyedRequest
-from callboard.rpc.handlers.claimed import claimed_methods
+from callboard.rpc.handlers.remade import remakes
 from callboard.rpc.idempotency import StoredAnswers
 from callboard_rpc.errors import CallboardError
 from harness.inside import CLIENT, host_in, idle, log_of, new_session, say
@@ -30,7 +30,7 @@ def keyed(method, **params):
 
 
 def stored(host):
-    return StoredAnswers(host.log, days=7, claimed=claimed_methods(host))
+    return StoredAnswers(host.log, days=7, remakes=remakes(host))
 
 
 async def never():

@@ -47,6 +47,7 @@ class ServerProcess:
         initialize: bool = True,
         arguments: tuple[str, ...] = (),
         callboard: Mapping[str, Any] | None = None,
+        program: tuple[str, ...] = ("-m", "callboard", "serve"),
     ) -> None:
         self.folder = folder
         home = folder / "home"
@@ -68,7 +69,7 @@ class ServerProcess:
         self.stderr_path = folder / f"stderr-{os.getpid()}-{id(self)}.txt"
         self._stderr = self.stderr_path.open("wb")
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "callboard", "serve", *arguments],
+            [sys.executable, *program, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,

@@ -22,6 +22,9 @@ local M = {}
 
 ---@alias callboard.Delivery "auto"|"queue"|"steer"|string
 
+---What a delivery is to its session; a turn that it wakes has a trigger of this kind.
+---@alias callboard.DeliveryKind "directive"|"mention"|"peer"|"schedule"|"continue"|"report"|string
+
 ---@alias callboard.Effect "allow"|"ask"|"deny"|string
 
 ---@alias callboard.EventId string
@@ -38,6 +41,8 @@ local M = {}
 ---@alias callboard.OptionKind "allow_once"|"allow_session"|"allow_always"|"reject_once"|"reject_always"|string
 
 ---@alias callboard.PromptOutcome "started"|"queued"|"steered"|"recorded"|string
+
+---@alias callboard.RetryMode "bounded"|"until_cancelled"|string
 
 ---@alias callboard.Risk "low"|"medium"|"high"|string
 
@@ -226,6 +231,22 @@ local M = {}
 ---@field uri string
 ---@field range? callboard.Range
 
+---An accepted delivery of a session's inbox (specs/execution.md 4).
+---
+---`delivery_id` is its producer's, `generation` its place among all that were delivered to the session,
+---`digest` tells a repetition from another content under the same id.
+---@class callboard.Delivered
+---@field deliveryId string
+---@field generation integer
+---@field digest string
+---@field kind callboard.DeliveryKind
+
+---Deliveries of the inbox that will never be in the history, and why: the session was closed, or
+---turns that were to take them in have ended too often before they could.
+---@class callboard.DeliveriesDropped
+---@field deliveries callboard.Delivered[]
+---@field reason string
+
 ---Queues (lengths), leases, hosts, and sizes in bytes.
 ---@class callboard.Diagnostics
 ---@field queues table<string, integer>
@@ -274,7 +295,7 @@ local M = {}
 
 ---The ``data`` of every error. Clients decide by `kind`; some kinds add fields.
 ---@class callboard.ErrorData
----@field kind "agentClosed"|"agentNotFound"|"alreadyResolved"|"approvalExpired"|"approvalNotFound"|"authRequired"|"blobNotFound"|"budgetExceeded"|"capabilityRequired"|"contextWindowExceeded"|"cursorExpired"|"depthExceeded"|"featureDisabled"|"idempotencyConflict"|"internal"|"invalidCursor"|"invalidGraph"|"invalidParams"|"invalidRequest"|"leaseLost"|"limitReached"|"messageTooLarge"|"messageTooLong"|"methodNotFound"|"modelError"|"modelUnavailable"|"nameInUse"|"notAMember"|"notInitialized"|"notOwner"|"optionInvalid"|"overloaded"|"parseError"|"pathDenied"|"pathNotFound"|"peerLimit"|"peerNotLinked"|"profileNotFound"|"queueFull"|"requestCancelled"|"rootOnly"|"ruleNotFound"|"scheduleInvalid"|"scheduleNotFound"|"sessionArchived"|"sessionClosed"|"sessionNotFound"|"shuttingDown"|"storeBusy"|"storeCorrupt"|"storeFull"|"storeIo"|"storeReadOnly"|"storeUnsupported"|"storeVersion"|"taskNotClaimable"|"taskNotFound"|"taskNotReady"|"tokenInvalid"|"transitionNotAllowed"|"turnInProgress"|"turnMismatch"|"turnNotFound"|"turnTimedOut"|"unsupportedVersion"|string
+---@field kind "agentClosed"|"agentNotFound"|"alreadyResolved"|"approvalExpired"|"approvalNotFound"|"authRequired"|"blobNotFound"|"budgetExceeded"|"capabilityRequired"|"contextWindowExceeded"|"cursorExpired"|"depthExceeded"|"featureDisabled"|"hookBlocked"|"idempotencyConflict"|"internal"|"invalidCursor"|"invalidGraph"|"invalidParams"|"invalidRequest"|"leaseLost"|"limitReached"|"messageTooLarge"|"messageTooLong"|"methodNotFound"|"modelError"|"modelUnavailable"|"nameInUse"|"notAMember"|"notInitialized"|"notOwner"|"optionInvalid"|"overloaded"|"parseError"|"pathDenied"|"pathNotFound"|"peerLimit"|"peerNotLinked"|"profileNotFound"|"promptNotFound"|"promptTaken"|"queueFull"|"requestCancelled"|"rootOnly"|"ruleNotFound"|"scheduleInvalid"|"scheduleNotFound"|"sessionArchived"|"sessionClosed"|"sessionNotFound"|"shuttingDown"|"storeBusy"|"storeCorrupt"|"storeFull"|"storeIo"|"storeReadOnly"|"storeUnsupported"|"storeVersion"|"taskNotClaimable"|"taskNotFound"|"taskNotReady"|"tokenInvalid"|"transitionNotAllowed"|"turnInProgress"|"turnMismatch"|"turnNotFound"|"turnTimedOut"|"unsupportedVersion"|string
 ---@field retryable boolean
 ---@field correlationId string
 ---@field retryAfterMs? integer
@@ -346,6 +367,13 @@ local M = {}
 ---@field changes callboard.FileChange[]
 ---@field type? "fileChange"
 
+---Where a fork's history comes from: all of `session_id` up to and including `seq`. `turn_id` is the
+---last turn of it. What was rewound or is audit only (approvals, ends of turns) is not taken over.
+---@class callboard.ForkedFrom
+---@field sessionId callboard.SessionId
+---@field turnId callboard.TurnId
+---@field seq integer
+
 ---A question with a JSON Schema for its answer.
 ---@class callboard.FormSubject
 ---@field message string
@@ -395,11 +423,17 @@ local M = {}
 ---@field turnId? string
 
 ---What one prompt may spend at the most.
+---
+---`retry` says how often a model request of its turn may be made again when it fails before its
+---answer has begun: a few times (`bounded`, the default), or until it is cancelled. It holds for that
+---turn alone, not for later ones, nor for those of children; with a budget of `tokens` or `cost`
+---nothing is tried again, since that would be spent unseen.
 ---@class callboard.Limits
 ---@field turns? integer
 ---@field tokens? integer
 ---@field cost? number
 ---@field timeoutMs? integer
+---@field retry? callboard.RetryMode
 
 ---A file (absolute path), and a 1-based line, that a tool call touches.
 ---@class callboard.Location
@@ -409,9 +443,10 @@ local M = {}
 ---Something said, by a person or by an agent.
 ---
 ---A person's message is a trigger: it waits until an ``ack`` admits it, by the host that accepted it
----(`host_id`) while that one lives. An agent's message holds
----the blocks of one model answer in their own order; `final` marks the one that ends its turn,
----`partial` text that was cut off by a crash or a cancel.
+---(`host_id`) while that one lives. So is what the inbox delivered, by whomever it was written: it is
+---in the log, with `delivered`, from the moment at which a turn takes it in, and exactly once.
+---An agent's message holds the blocks of one model answer in their own order; `final` marks the one
+---that ends its turn, `partial` text that was cut off by a crash or a cancel.
 ---@class callboard.Message
 ---@field messageId callboard.MessageId
 ---@field author callboard.Author
@@ -427,6 +462,7 @@ local M = {}
 ---@field usage? callboard.Usage
 ---@field model? string
 ---@field stopReason? string
+---@field delivered? callboard.Delivered
 ---@field _meta? table<string, any>
 
 ---@class callboard.ModeChanged
@@ -515,6 +551,31 @@ local M = {}
 ---@field cwd? string
 ---@field cursor? string
 ---@field limit? integer
+
+---A waiting prompt (the message at `seq`) has other content from now on; nobody had read it yet.
+---@class callboard.PromptUpdated
+---@field seq integer
+---@field content callboard.Content[]
+
+---A prompt that no turn has taken in yet, with its content as it would be read now.
+---
+---`event_seq` names it. A steer waits for the running turn's next step, the others for its end.
+---`updated_at` is when its content was changed last.
+---@class callboard.QueuedPrompt
+---@field eventSeq integer
+---@field messageId callboard.MessageId
+---@field author callboard.Author
+---@field content callboard.Content[]
+---@field delivery callboard.Delivery
+---@field at string
+---@field kind? "prompt"|"directive"|string
+---@field clientMessageId? string
+---@field updatedAt? string
+
+---A page of a list. `next_cursor` is null on the last one.
+---@class callboard.QueuedPromptPage
+---@field data callboard.QueuedPrompt[]
+---@field nextCursor? string
 
 ---From `start` up to but without `end`.
 ---@class callboard.Range
@@ -670,6 +731,7 @@ local M = {}
 ---@field owner? callboard.Owner
 ---@field usage? callboard.Usage
 ---@field metadata? table<string, any>
+---@field forkedFrom? callboard.ForkedFrom
 
 ---@class callboard.SessionArchived
 
@@ -727,6 +789,7 @@ local M = {}
 ---@field depth? integer
 ---@field additionalDirectories? string[]
 ---@field metadata? table<string, any>
+---@field forkedFrom? callboard.ForkedFrom
 
 ---The last event of a session, and the only one that remains of it.
 ---@class callboard.SessionDeleted
@@ -742,6 +805,24 @@ local M = {}
 ---@class callboard.SessionExportResult
 ---@field text string
 ---@field nextCursor? string
+
+---Without `at_turn_id`, all that was finished by now is taken over. A turn that was rewound can be
+---named, too: its fork is the way back to it.
+---@class callboard.SessionForkParams
+---@field sessionId callboard.SessionId
+---@field atTurnId? callboard.TurnId
+---@field title? string
+---@field idempotencyKey? string
+---@field _meta? table<string, any>
+
+---A fork is whole: all before this event is inherited, its own history begins here. Until then the
+---session cannot be found, and goes again if its server dies.
+---
+---Inherited events keep their time, their actor and the turn, message and call ids of their origin; the
+---turns themselves belong to it.
+---@class callboard.SessionForked
+---@field forkedFrom callboard.ForkedFrom
+---@field inherited integer
 
 ---@class callboard.SessionGetParams
 ---@field sessionId callboard.SessionId
@@ -787,10 +868,76 @@ local M = {}
 ---@field cursor callboard.Cursor
 ---@field turnId? callboard.TurnId
 
+---In the order in which they will be taken in.
+---@class callboard.SessionQueueParams
+---@field sessionId callboard.SessionId
+---@field cursor? string
+---@field limit? integer
+---@field _meta? table<string, any>
+
+---@class callboard.SessionQueueRemoveParams
+---@field sessionId callboard.SessionId
+---@field eventSeq integer
+---@field reason? string
+---@field idempotencyKey? string
+---@field _meta? table<string, any>
+
+---`event_seq` is that of the change. What the change was about had not been read by anybody.
+---@class callboard.SessionQueueResult
+---@field eventSeq integer
+---@field cursor callboard.Cursor
+
+---`content` replaces the whole content of the prompt at `event_seq`.
+---@class callboard.SessionQueueUpdateParams
+---@field sessionId callboard.SessionId
+---@field eventSeq integer
+---@field content callboard.Content[]
+---@field idempotencyKey? string
+---@field _meta? table<string, any>
+
 ---@class callboard.SessionResult
 ---@field session callboard.Session
 ---@field cursor callboard.Cursor
 ---@field draft? callboard.Draft
+
+---`before_turn_id` is the first turn that will not have been.
+---@class callboard.SessionRewindParams
+---@field sessionId callboard.SessionId
+---@field beforeTurnId callboard.TurnId
+---@field idempotencyKey? string
+---@field _meta? table<string, any>
+
+---What went, by `event_seq` (a ``session_rewound`` event). No file was changed back: `files_restored`
+---says so, `changed_paths` are those that the turns' tools had changed, without `more_paths` further
+---ones, and `commands` ran in them whose effects are not known.
+---@class callboard.SessionRewindResult
+---@field session callboard.Session
+---@field cursor callboard.Cursor
+---@field eventSeq integer
+---@field beforeSeq integer
+---@field turns integer
+---@field filesRestored? boolean
+---@field changedPaths? string[]
+---@field morePaths? integer
+---@field commands? integer
+
+---The session is as if the turn `before_turn_id`, and all after it, had not been.
+---
+---What has a seq from `before_seq` through `through_seq`, and the prompts (their seqs) that those turns
+---had taken in from before, are no context any more; they stay in the log. Files are as they were left:
+---`changed_paths` are those that the turns' tools changed, the first ones of many (`more_paths` of them
+---are not named), and `commands` is how many commands they ran, whose effects are not known.
+---`rules` are standing answers that were given for the session in those turns, and went with them.
+---@class callboard.SessionRewound
+---@field beforeTurnId callboard.TurnId
+---@field beforeSeq integer
+---@field throughSeq integer
+---@field turns integer
+---@field prompts? integer[]
+---@field changedPaths? string[]
+---@field morePaths? integer
+---@field commands? integer
+---@field rules? callboard.RuleId[]
 
 ---Every word must occur; a word that ends in ``*`` is a prefix of at least three letters.
 ---@class callboard.SessionSearchParams
@@ -1022,6 +1169,7 @@ local M = {}
 ---@field approval_decision callboard.ApprovalDecision
 ---@field approval_request callboard.ApprovalRequest
 ---@field cancel_requested callboard.CancelRequested
+---@field deliveries_dropped callboard.DeliveriesDropped
 ---@field directive callboard.Directive
 ---@field error callboard.Error
 ---@field message callboard.Message
@@ -1029,10 +1177,13 @@ local M = {}
 ---@field model_changed callboard.ModelChanged
 ---@field model_retried callboard.ModelRetried
 ---@field plan_updated callboard.PlanUpdated
+---@field prompt_updated callboard.PromptUpdated
 ---@field session_archived callboard.SessionArchived
 ---@field session_closed callboard.SessionClosed
 ---@field session_created callboard.SessionCreated
 ---@field session_deleted callboard.SessionDeleted
+---@field session_forked callboard.SessionForked
+---@field session_rewound callboard.SessionRewound
 ---@field session_unarchived callboard.SessionUnarchived
 ---@field session_updated callboard.SessionUpdated
 ---@field summary callboard.Summary
@@ -1114,12 +1265,22 @@ M.methods = {
   ["session/delete"] = "session/delete",
   -- The session as JSON lines or Markdown. SessionExportParams -> SessionExportResult
   ["session/export"] = "session/export",
+  -- A new session that has this one's history up to the end of a turn. SessionForkParams -> SessionResult
+  ["session/fork"] = "session/fork",
   -- One session as it is now. SessionGetParams -> SessionResult
   ["session/get"] = "session/get",
   -- Sessions, newest first. SessionListParams -> SessionPage
   ["session/list"] = "session/list",
   -- Durable prompt; starts, queues or steers. SessionPromptParams -> SessionPromptResult
   ["session/prompt"] = "session/prompt",
+  -- Prompts that wait, in order. SessionQueueParams -> QueuedPromptPage
+  ["session/queue"] = "session/queue",
+  -- Drops a waiting prompt. SessionQueueRemoveParams -> SessionQueueResult
+  ["session/queueRemove"] = "session/queueRemove",
+  -- Changes what a waiting prompt says. SessionQueueUpdateParams -> SessionQueueResult
+  ["session/queueUpdate"] = "session/queueUpdate",
+  -- Goes back to before a turn; the log keeps all, files stay as they are. SessionRewindParams -> SessionRewindResult
+  ["session/rewind"] = "session/rewind",
   -- Full text over what was said and printed. SessionSearchParams -> SearchHitPage
   ["session/search"] = "session/search",
   -- Turns, oldest first. SessionTurnsParams -> TurnPage
@@ -1149,6 +1310,7 @@ M.errors = {
   cursorExpired = -31010,
   depthExceeded = -31504,
   featureDisabled = -31003,
+  hookBlocked = -31207,
   idempotencyConflict = -31007,
   internal = -32603,
   invalidCursor = -31009,
@@ -1174,6 +1336,8 @@ M.errors = {
   peerLimit = -31563,
   peerNotLinked = -31561,
   profileNotFound = -31401,
+  promptNotFound = -31208,
+  promptTaken = -31209,
   queueFull = -31205,
   requestCancelled = -32800,
   rootOnly = -31516,

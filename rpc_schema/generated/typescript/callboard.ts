@@ -28,6 +28,9 @@ export type Cursor = string;
 
 export type Delivery = Open<"auto" | "queue" | "steer">;
 
+/** What a delivery is to its session; a turn that it wakes has a trigger of this kind. */
+export type DeliveryKind = Open<"directive" | "mention" | "peer" | "schedule" | "continue" | "report">;
+
 export type Effect = Open<"allow" | "ask" | "deny">;
 
 export type EventId = string;
@@ -44,6 +47,8 @@ export type Mode = Open<"ask" | "plan" | "work">;
 export type OptionKind = Open<"allow_once" | "allow_session" | "allow_always" | "reject_once" | "reject_always">;
 
 export type PromptOutcome = Open<"started" | "queued" | "steered" | "recorded">;
+
+export type RetryMode = Open<"bounded" | "until_cancelled">;
 
 export type Risk = Open<"low" | "medium" | "high">;
 
@@ -259,6 +264,28 @@ export interface ContextItem {
   range?: Range | null;
 }
 
+/**
+ * An accepted delivery of a session's inbox (specs/execution.md 4).
+ *
+ * `delivery_id` is its producer's, `generation` its place among all that were delivered to the session,
+ * `digest` tells a repetition from another content under the same id.
+ */
+export interface Delivered {
+  deliveryId: string;
+  generation: number;
+  digest: string;
+  kind: DeliveryKind;
+}
+
+/**
+ * Deliveries of the inbox that will never be in the history, and why: the session was closed, or
+ * turns that were to take them in have ended too often before they could.
+ */
+export interface DeliveriesDropped {
+  deliveries: Delivered[];
+  reason: string;
+}
+
 /** Queues (lengths), leases, hosts, and sizes in bytes. */
 export interface Diagnostics {
   queues: Record<string, number>;
@@ -315,7 +342,7 @@ export interface Error {
 
 /** The ``data`` of every error. Clients decide by `kind`; some kinds add fields. */
 export interface ErrorData {
-  kind: Open<"agentClosed" | "agentNotFound" | "alreadyResolved" | "approvalExpired" | "approvalNotFound" | "authRequired" | "blobNotFound" | "budgetExceeded" | "capabilityRequired" | "contextWindowExceeded" | "cursorExpired" | "depthExceeded" | "featureDisabled" | "idempotencyConflict" | "internal" | "invalidCursor" | "invalidGraph" | "invalidParams" | "invalidRequest" | "leaseLost" | "limitReached" | "messageTooLarge" | "messageTooLong" | "methodNotFound" | "modelError" | "modelUnavailable" | "nameInUse" | "notAMember" | "notInitialized" | "notOwner" | "optionInvalid" | "overloaded" | "parseError" | "pathDenied" | "pathNotFound" | "peerLimit" | "peerNotLinked" | "profileNotFound" | "queueFull" | "requestCancelled" | "rootOnly" | "ruleNotFound" | "scheduleInvalid" | "scheduleNotFound" | "sessionArchived" | "sessionClosed" | "sessionNotFound" | "shuttingDown" | "storeBusy" | "storeCorrupt" | "storeFull" | "storeIo" | "storeReadOnly" | "storeUnsupported" | "storeVersion" | "taskNotClaimable" | "taskNotFound" | "taskNotReady" | "tokenInvalid" | "transitionNotAllowed" | "turnInProgress" | "turnMismatch" | "turnNotFound" | "turnTimedOut" | "unsupportedVersion">;
+  kind: Open<"agentClosed" | "agentNotFound" | "alreadyResolved" | "approvalExpired" | "approvalNotFound" | "authRequired" | "blobNotFound" | "budgetExceeded" | "capabilityRequired" | "contextWindowExceeded" | "cursorExpired" | "depthExceeded" | "featureDisabled" | "hookBlocked" | "idempotencyConflict" | "internal" | "invalidCursor" | "invalidGraph" | "invalidParams" | "invalidRequest" | "leaseLost" | "limitReached" | "messageTooLarge" | "messageTooLong" | "methodNotFound" | "modelError" | "modelUnavailable" | "nameInUse" | "notAMember" | "notInitialized" | "notOwner" | "optionInvalid" | "overloaded" | "parseError" | "pathDenied" | "pathNotFound" | "peerLimit" | "peerNotLinked" | "profileNotFound" | "promptNotFound" | "promptTaken" | "queueFull" | "requestCancelled" | "rootOnly" | "ruleNotFound" | "scheduleInvalid" | "scheduleNotFound" | "sessionArchived" | "sessionClosed" | "sessionNotFound" | "shuttingDown" | "storeBusy" | "storeCorrupt" | "storeFull" | "storeIo" | "storeReadOnly" | "storeUnsupported" | "storeVersion" | "taskNotClaimable" | "taskNotFound" | "taskNotReady" | "tokenInvalid" | "transitionNotAllowed" | "turnInProgress" | "turnMismatch" | "turnNotFound" | "turnTimedOut" | "unsupportedVersion">;
   retryable: boolean;
   correlationId: string;
   retryAfterMs?: number;
@@ -398,6 +425,16 @@ export interface FileChangeSubject {
   type?: "fileChange";
 }
 
+/**
+ * Where a fork's history comes from: all of `session_id` up to and including `seq`. `turn_id` is the
+ * last turn of it. What was rewound or is audit only (approvals, ends of turns) is not taken over.
+ */
+export interface ForkedFrom {
+  sessionId: SessionId;
+  turnId: TurnId;
+  seq: number;
+}
+
 /** A question with a JSON Schema for its answer. */
 export interface FormSubject {
   message: string;
@@ -453,12 +490,20 @@ export interface LeaseInfo {
   turnId?: string | null;
 }
 
-/** What one prompt may spend at the most. */
+/**
+ * What one prompt may spend at the most.
+ *
+ * `retry` says how often a model request of its turn may be made again when it fails before its
+ * answer has begun: a few times (`bounded`, the default), or until it is cancelled. It holds for that
+ * turn alone, not for later ones, nor for those of children; with a budget of `tokens` or `cost`
+ * nothing is tried again, since that would be spent unseen.
+ */
 export interface Limits {
   turns?: number | null;
   tokens?: number | null;
   cost?: number | null;
   timeoutMs?: number | null;
+  retry?: RetryMode | null;
 }
 
 /** A file (absolute path), and a 1-based line, that a tool call touches. */
@@ -471,9 +516,10 @@ export interface Location {
  * Something said, by a person or by an agent.
  *
  * A person's message is a trigger: it waits until an ``ack`` admits it, by the host that accepted it
- * (`host_id`) while that one lives. An agent's message holds
- * the blocks of one model answer in their own order; `final` marks the one that ends its turn,
- * `partial` text that was cut off by a crash or a cancel.
+ * (`host_id`) while that one lives. So is what the inbox delivered, by whomever it was written: it is
+ * in the log, with `delivered`, from the moment at which a turn takes it in, and exactly once.
+ * An agent's message holds the blocks of one model answer in their own order; `final` marks the one
+ * that ends its turn, `partial` text that was cut off by a crash or a cancel.
  */
 export interface Message {
   messageId: MessageId;
@@ -490,6 +536,7 @@ export interface Message {
   usage?: Usage | null;
   model?: string | null;
   stopReason?: string | null;
+  delivered?: Delivered | null;
   _meta?: JsonObject | null;
 }
 
@@ -594,6 +641,36 @@ export interface ProfileListParams {
   cwd?: string | null;
   cursor?: string | null;
   limit?: number | null;
+}
+
+/** A waiting prompt (the message at `seq`) has other content from now on; nobody had read it yet. */
+export interface PromptUpdated {
+  seq: number;
+  content: Content[];
+}
+
+/**
+ * A prompt that no turn has taken in yet, with its content as it would be read now.
+ *
+ * `event_seq` names it. A steer waits for the running turn's next step, the others for its end.
+ * `updated_at` is when its content was changed last.
+ */
+export interface QueuedPrompt {
+  eventSeq: number;
+  messageId: MessageId;
+  author: Author;
+  content: Content[];
+  delivery: Delivery;
+  at: string;
+  kind?: Open<"prompt" | "directive">;
+  clientMessageId?: string | null;
+  updatedAt?: string | null;
+}
+
+/** A page of a list. `next_cursor` is null on the last one. */
+export interface QueuedPromptPage {
+  data: QueuedPrompt[];
+  nextCursor?: string | null;
 }
 
 /** From `start` up to but without `end`. */
@@ -772,6 +849,7 @@ export interface Session {
   owner?: Owner | null;
   usage?: Usage | null;
   metadata?: JsonObject | null;
+  forkedFrom?: ForkedFrom | null;
 }
 
 export interface SessionArchived {
@@ -837,6 +915,7 @@ export interface SessionCreated {
   depth?: number;
   additionalDirectories?: string[];
   metadata?: JsonObject | null;
+  forkedFrom?: ForkedFrom | null;
 }
 
 /** The last event of a session, and the only one that remains of it. */
@@ -855,6 +934,30 @@ export interface SessionExportParams {
 export interface SessionExportResult {
   text: string;
   nextCursor?: string | null;
+}
+
+/**
+ * Without `at_turn_id`, all that was finished by now is taken over. A turn that was rewound can be
+ * named, too: its fork is the way back to it.
+ */
+export interface SessionForkParams {
+  sessionId: SessionId;
+  atTurnId?: TurnId | null;
+  title?: string | null;
+  idempotencyKey?: string | null;
+  _meta?: JsonObject | null;
+}
+
+/**
+ * A fork is whole: all before this event is inherited, its own history begins here. Until then the
+ * session cannot be found, and goes again if its server dies.
+ *
+ * Inherited events keep their time, their actor and the turn, message and call ids of their origin; the
+ * turns themselves belong to it.
+ */
+export interface SessionForked {
+  forkedFrom: ForkedFrom;
+  inherited: number;
 }
 
 export interface SessionGetParams {
@@ -907,10 +1010,87 @@ export interface SessionPromptResult {
   turnId?: TurnId | null;
 }
 
+/** In the order in which they will be taken in. */
+export interface SessionQueueParams {
+  sessionId: SessionId;
+  cursor?: string | null;
+  limit?: number | null;
+  _meta?: JsonObject | null;
+}
+
+export interface SessionQueueRemoveParams {
+  sessionId: SessionId;
+  eventSeq: number;
+  reason?: string | null;
+  idempotencyKey?: string | null;
+  _meta?: JsonObject | null;
+}
+
+/** `event_seq` is that of the change. What the change was about had not been read by anybody. */
+export interface SessionQueueResult {
+  eventSeq: number;
+  cursor: Cursor;
+}
+
+/** `content` replaces the whole content of the prompt at `event_seq`. */
+export interface SessionQueueUpdateParams {
+  sessionId: SessionId;
+  eventSeq: number;
+  content: Content[];
+  idempotencyKey?: string | null;
+  _meta?: JsonObject | null;
+}
+
 export interface SessionResult {
   session: Session;
   cursor: Cursor;
   draft?: Draft | null;
+}
+
+/** `before_turn_id` is the first turn that will not have been. */
+export interface SessionRewindParams {
+  sessionId: SessionId;
+  beforeTurnId: TurnId;
+  idempotencyKey?: string | null;
+  _meta?: JsonObject | null;
+}
+
+/**
+ * What went, by `event_seq` (a ``session_rewound`` event). No file was changed back: `files_restored`
+ * says so, `changed_paths` are those that the turns' tools had changed, without `more_paths` further
+ * ones, and `commands` ran in them whose effects are not known.
+ */
+export interface SessionRewindResult {
+  session: Session;
+  cursor: Cursor;
+  eventSeq: number;
+  beforeSeq: number;
+  turns: number;
+  filesRestored?: boolean;
+  changedPaths?: string[];
+  morePaths?: number;
+  commands?: number;
+}
+
+/**
+ * The session is as if the turn `before_turn_id`, and all after it, had not been.
+ *
+ * What has a seq from `before_seq` through `through_seq`, and the prompts (their seqs) that those turns
+ * had taken in from before, are no context any more; they stay in the log. Files are as they were left:
+ * `changed_paths` are those that the turns' tools changed, the first ones of many (`more_paths` of them
+ * are not named), and `commands` is how many commands they ran, whose effects are not known.
+ * `rules` are standing answers that were given for the session in those turns, and went with them.
+ */
+export interface SessionRewound {
+  beforeTurnId: TurnId;
+  beforeSeq: number;
+  throughSeq: number;
+  turns: number;
+  prompts?: number[];
+  changedPaths?: string[];
+  morePaths?: number;
+  commands?: number;
+  rules?: RuleId[];
 }
 
 /** Every word must occur; a word that ends in ``*`` is a prefix of at least three letters. */
@@ -1175,6 +1355,7 @@ export interface EventDataByType {
   approval_decision: ApprovalDecision;
   approval_request: ApprovalRequest;
   cancel_requested: CancelRequested;
+  deliveries_dropped: DeliveriesDropped;
   directive: Directive;
   error: Error;
   message: Message;
@@ -1182,10 +1363,13 @@ export interface EventDataByType {
   model_changed: ModelChanged;
   model_retried: ModelRetried;
   plan_updated: PlanUpdated;
+  prompt_updated: PromptUpdated;
   session_archived: SessionArchived;
   session_closed: SessionClosed;
   session_created: SessionCreated;
   session_deleted: SessionDeleted;
+  session_forked: SessionForked;
+  session_rewound: SessionRewound;
   session_unarchived: SessionUnarchived;
   session_updated: SessionUpdated;
   summary: Summary;
@@ -1205,6 +1389,7 @@ export const EVENT_TYPES: readonly EventType[] = [
   "approval_decision",
   "approval_request",
   "cancel_requested",
+  "deliveries_dropped",
   "directive",
   "error",
   "message",
@@ -1212,10 +1397,13 @@ export const EVENT_TYPES: readonly EventType[] = [
   "model_changed",
   "model_retried",
   "plan_updated",
+  "prompt_updated",
   "session_archived",
   "session_closed",
   "session_created",
   "session_deleted",
+  "session_forked",
+  "session_rewound",
   "session_unarchived",
   "session_updated",
   "summary",
@@ -1296,12 +1484,22 @@ export interface Requests {
   "session/delete": { params: SessionMutateParams; result: Empty };
   /** The session as JSON lines or Markdown. */
   "session/export": { params: SessionExportParams; result: SessionExportResult };
+  /** A new session that has this one's history up to the end of a turn. */
+  "session/fork": { params: SessionForkParams; result: SessionResult };
   /** One session as it is now. */
   "session/get": { params: SessionGetParams; result: SessionResult };
   /** Sessions, newest first. */
   "session/list": { params: SessionListParams; result: SessionPage };
   /** Durable prompt; starts, queues or steers. */
   "session/prompt": { params: SessionPromptParams; result: SessionPromptResult };
+  /** Prompts that wait, in order. */
+  "session/queue": { params: SessionQueueParams; result: QueuedPromptPage };
+  /** Drops a waiting prompt. */
+  "session/queueRemove": { params: SessionQueueRemoveParams; result: SessionQueueResult };
+  /** Changes what a waiting prompt says. */
+  "session/queueUpdate": { params: SessionQueueUpdateParams; result: SessionQueueResult };
+  /** Goes back to before a turn; the log keeps all, files stay as they are. */
+  "session/rewind": { params: SessionRewindParams; result: SessionRewindResult };
   /** Full text over what was said and printed. */
   "session/search": { params: SessionSearchParams; result: SearchHitPage };
   /** Turns, oldest first. */
@@ -1359,6 +1557,7 @@ export const ERROR_CODES = {
   cursorExpired: -31010,
   depthExceeded: -31504,
   featureDisabled: -31003,
+  hookBlocked: -31207,
   idempotencyConflict: -31007,
   internal: -32603,
   invalidCursor: -31009,
@@ -1384,6 +1583,8 @@ export const ERROR_CODES = {
   peerLimit: -31563,
   peerNotLinked: -31561,
   profileNotFound: -31401,
+  promptNotFound: -31208,
+  promptTaken: -31209,
   queueFull: -31205,
   requestCancelled: -32800,
   rootOnly: -31516,

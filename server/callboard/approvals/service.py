@@ -7,7 +7,7 @@ anywhere leaves the approval unanswered, and an unanswered approval runs nothing
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import attrs
@@ -130,11 +130,17 @@ def withdraw(tx: Transaction, approval_id: str, *, by: Actor, reason: str, fence
     decide(tx, approval_id, resolution, fence=fence)
 
 
+async def _nothing() -> None:
+    return None
+
+
 class Approvals:
     """The approvals and rules of one store, and those in this process who wait for an answer.
 
     `suggest` makes the pattern of the rule that a standing answer creates: it is given the approval,
-    the rule's scope and the session's folders, and returns tool and pattern.
+    the rule's scope and the session's folders, and returns tool and pattern. `before` runs before an
+    end of an approval that nobody who runs its turn has asked for: whose server has just died, is
+    parked then, and so goes on with the answer.
     """
 
     def __init__(
@@ -142,41 +148,52 @@ class Approvals:
         log: Log,
         *,
         suggest: Callable[[Approval, RuleScope, tuple[str, ...]], tuple[str, str | None]],
+        before: Callable[[], Awaitable[None]] = _nothing,
     ) -> None:
         self._log = log
         self._suggest = suggest
-        self._waiting: dict[str, asyncio.Future[Resolution]] = {}
+        self._before = before
+        self._waiting: dict[str, set[asyncio.Future[Resolution]]] = {}
         log.listen(self._heard)
+        log.feed.on_skip(self._look_again)
 
     def _heard(self, records: list[Record]) -> None:
         for record in records:
             if record.type == "approval_decision":
                 decision: ApprovalDecision = record.value
-                future = self._waiting.get(decision.approval_id)
-                if future is not None and not future.done():
-                    future.set_result(decision.resolution)
+                self._tell(decision.approval_id, decision.resolution)
 
-    def expect(self, approval_id: str) -> None:
-        """Notes that somebody will `wait`, before the request is committed: no answer can be missed."""
-        self._waiting[approval_id] = asyncio.get_running_loop().create_future()
+    def _tell(self, approval_id: str, resolution: Resolution) -> None:
+        for future in self._waiting.get(approval_id, ()):
+            if not future.done():
+                future.set_result(resolution)
 
-    def forget(self, approval_id: str) -> None:
-        """Nobody will `wait` any more, whatever becomes of the approval."""
-        self._waiting.pop(approval_id, None)
+    def _look_again(self) -> None:
+        """So much was decided elsewhere that it is not told one by one."""
+        for approval_id in list(self._waiting):
+            with contextlib.suppress(CallboardError):
+                for row in self._log.glance(SQL["approval"], approval_id):
+                    if row[2] is not None:
+                        self._tell(approval_id, structure(orjson.loads(row[2]), Resolution))
 
     async def wait(self, approval_id: str) -> Resolution:
-        """The end of an approval that was `expect`ed, by whatever process it was answered. Cancelling
+        """The end of an approval, by whatever process it was answered, before this or later. Cancelling
         the wait decides nothing."""
+        future: asyncio.Future[Resolution] = asyncio.get_running_loop().create_future()
+        waiting = self._waiting.setdefault(approval_id, set())
+        waiting.add(future)
         try:
             with self._log.feed.followed():
-                # it may have ended before this process began to listen: the turn was parked
+                # listening comes first: what was committed before is in the store, the rest is heard
                 with contextlib.suppress(CallboardError):
                     rows = await self._log.query(SQL["approval"], approval_id)
                     if rows and rows[0][2] is not None:
                         return structure(orjson.loads(rows[0][2]), Resolution)
-                return await self._waiting[approval_id]
+                return await future
         finally:
-            self._waiting.pop(approval_id, None)
+            waiting.discard(future)
+            if not waiting and self._waiting.get(approval_id) is waiting:
+                del self._waiting[approval_id]
 
     def ask(self, tx: Transaction, approval: Approval, *, actor: Actor, fence: int) -> None:
         """Writes the request; for the transaction that writes the waiting call (DESIGN 5)."""
@@ -199,6 +216,7 @@ class Approvals:
     ) -> Approval:
         """Answers, if nobody has yet. Raises approvalNotFound, alreadyResolved (with the resolution),
         approvalExpired, optionInvalid."""
+        await self._before()
 
         def commit(tx: Transaction) -> Approval:
             row = tx.one(SQL["approval"], approval_id)
@@ -241,6 +259,7 @@ class Approvals:
             )
             decided = decide(tx, approval_id, resolution)
             assert decided is not None
+            tx.decided(approval_id=approval_id)
             return decided
 
         approval = await self._log.transact(commit)
@@ -248,11 +267,14 @@ class Approvals:
             _refuse_unless_pending(approval)
         return approval
 
-    async def settle(self, approval_id: str, *, reason: str) -> None:
+    async def settle(
+        self, approval_id: str, *, reason: str, holds: Callable[[Transaction], None]
+    ) -> None:
         """Allows by policy what a rule, made since the question was asked, allows. Nothing when it has
-        ended already."""
+        ended already. `holds` raises when the turn that asks is not this process's any more."""
 
         def commit(tx: Transaction) -> None:
+            holds(tx)
             policy = Actor(kind="policy", id="rules")
             resolution = Resolution(
                 outcome="allowed", by=policy, via="policy", at=tx.now(), reason=reason
@@ -282,6 +304,7 @@ class Approvals:
 
     async def expire_due(self) -> None:
         """Ends, by the server's clock, what was to be answered by now."""
+        await self._before()
 
         def expire(tx: Transaction) -> None:
             for row in tx.all(SQL["due"], tx.now()):
@@ -346,7 +369,12 @@ class Approvals:
         return page, (page[-1].rule_id if len(rows) > limit else None)
 
     async def add_rule(self, rule: Rule) -> Rule:
-        await self._log.transact(lambda tx: _insert_rule(tx, rule))
+
+        def add(tx: Transaction) -> None:
+            _insert_rule(tx, rule)
+            tx.decided(rule=unstructure(rule))
+
+        await self._log.transact(add)
         return rule
 
     async def remove_rule(self, rule_id: str) -> Rule:
@@ -357,7 +385,9 @@ class Approvals:
             if row is None:
                 raise CallboardError("ruleNotFound", f"there is no rule {rule_id[:80]!r}")
             tx.execute(SQL["delete_rule"], rule_id)
-            return _rule(row)
+            rule = _rule(row)
+            tx.decided(rule=unstructure(rule))
+            return rule
 
         return await self._log.transact(remove)
 

@@ -28,6 +28,25 @@ if sys.platform == "win32":  # pragma: no cover - exercised on Windows only
     def _release(fd: int) -> None:
         os.lseek(fd, 0, os.SEEK_SET)
         msvcrt.locking(fd, msvcrt.LK_UNLCK, 1)
+
+    _EVERYBODY = 1 << 16
+    """Bytes of which each that shares holds one, and who is alone all."""
+
+    def _try(fd: int, at: int, count: int) -> bool:
+        try:
+            os.lseek(fd, at, os.SEEK_SET)
+            msvcrt.locking(fd, msvcrt.LK_NBLCK, count)
+        except OSError:
+            return False
+        return True
+
+    def try_shared(fd: int) -> bool:
+        """Takes the lock beside others that share it; False when somebody has it alone."""
+        return _try(fd, os.getpid() * 31 % _EVERYBODY, 1) or _try(fd, fd % _EVERYBODY, 1)
+
+    def try_exclusive(fd: int) -> bool:
+        """Takes the lock alone; False when somebody has it."""
+        return _try(fd, 0, _EVERYBODY)
 else:
     import fcntl
 
@@ -36,6 +55,21 @@ else:
 
     def _release(fd: int) -> None:
         fcntl.flock(fd, fcntl.LOCK_UN)
+
+    def _try(fd: int, operation: int) -> bool:
+        try:
+            fcntl.flock(fd, operation | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def try_shared(fd: int) -> bool:
+        """Takes the lock beside others that share it; False when somebody has it alone."""
+        return _try(fd, fcntl.LOCK_SH)
+
+    def try_exclusive(fd: int) -> bool:
+        """Takes the lock alone; False when somebody has it."""
+        return _try(fd, fcntl.LOCK_EX)
 
 
 class TurnLock:

@@ -265,8 +265,10 @@ class Log:
         answer: str,
         thought: str,
         next_index: str,
+        holds: Callable[[Transaction], None] = lambda _: None,
     ) -> "asyncio.Future[int]":
-        """Adds text to the turn's draft. `next_index` says where the deltas go on (JSON)."""
+        """Adds text to the turn's draft. `next_index` says where the deltas go on (JSON); `holds`
+        raises, in the transaction, when the turn is not the writer's any more."""
         known, *before = self._drafts.get(turn_id, ("", "", ""))
         if known != message_id:
             before = ["", ""]
@@ -275,6 +277,7 @@ class Log:
         redact = self._writing.redact
 
         def write(tx: Transaction) -> int:
+            holds(tx)
             # as a whole, so that a secret that streams in pieces is found
             clean = [redacted(redact, text) for text in whole]
             return tx.execute(

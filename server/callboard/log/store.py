@@ -3,27 +3,30 @@
 Nothing here needs an event loop, so that the answer to ``initialize`` can be given at once.
 """
 
-import glob
 import os
-import shutil
 import struct
+import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from importlib.resources import files
+from collections.abc import Callable
 from pathlib import Path
 
 from attrs import frozen
 
 from callboard_rpc.errors import CallboardError
 
-from . import filesystem
+from . import filesystem, occupancy
+from .faultpoints import point
 from .faults import store_error
 from .ids import IdSource
 from .lockfile import TurnLock
+from .migrating import back_up, migrate, migrations, version_of
+from .occupancy import Occupancy, locks_of, make_locks
+from .quarantine import set_aside
 from .sqlite import sqlite3
 
 _MAGIC = b"SQLite format 3\x00"
 BUSY_MS = 5_000
+_POLL_S = 0.02
 
 
 @frozen(kw_only=True)
@@ -34,6 +37,8 @@ class Store:
     store_id: str
     connection: "sqlite3.Connection"
     lock: TurnLock
+    occupancy: Occupancy | None
+    """Its place among those that have the store open; None while whoever opened it has it alone."""
     file: tuple[int, int]
     """Device and number of the file that is open."""
 
@@ -58,7 +63,7 @@ class Store:
 
     def reader(self) -> "sqlite3.Connection":
         """A connection that can only read, and never checkpoints."""
-        connection = _connect(self.path)
+        connection = connect(self.path)
         connection.execute("PRAGMA query_only = ON")
         return connection
 
@@ -66,34 +71,41 @@ class Store:
         """Gives the file and its locks back. Readers must be closed before."""
         self.connection.close()
         self.lock.close()
+        if self.occupancy is not None:
+            self.occupancy.close()
         _OPEN[self.path] -= 1
         if _OPEN[self.path] <= 0:
             del _OPEN[self.path]
 
 
-def open_store(path: Path, *, ids: IdSource, now: Callable[[], str]) -> Store:
-    """Opens, or creates, the store at `path`.
+def open_store(
+    path: Path, *, ids: IdSource, now: Callable[[], str], held: Occupancy | None = None
+) -> Store:
+    """Opens, or creates, the store at `path`. `held`: the caller has it alone already, and keeps it.
 
+    An older store is migrated, with a backup beside it; what a restore has left half done is finished.
     Raises `CallboardError`: storeUnsupported (network file system), storeVersion (made by a newer
     Callboard), storeCorrupt (a copy is put aside, the file is left as it is), storeReadOnly,
-    storeFull, storeIo. The data is untouched in each case.
+    storeFull, storeIo, storeBusy (somebody must be alone with it). The data is untouched in each case.
     """
     try:
-        return _open(path.expanduser().absolute(), ids, now)
+        path = usable_place(path)
+        return _open(path, ids, now, held) if held else _open_shared(path, ids, now)
     except (OSError, sqlite3.Error) as fault:
         named = store_error(fault, path)
         if named is None:
             raise
-        if named.kind == "storeCorrupt":
-            named = _set_aside(path, str(fault), now)
+        if named.kind == "storeCorrupt" and path not in _OPEN:
+            named = set_aside(path, str(fault), now)
         raise named from fault
 
 
-def _open(path: Path, ids: IdSource, now: Callable[[], str]) -> Store:
+def usable_place(path: Path) -> Path:
+    """The one name of a store, whatever links lead to it, and so its one lock folder; its folder is
+    made. Raises storeUnsupported for a network file system, and what the system raises."""
+    path = path.expanduser().absolute()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path = (
-        path.resolve()
-    )  # one store has one name, and so one lock folder, whatever links lead to it
+    path = path.resolve()
     kind = filesystem.type_of(path.parent)
     if filesystem.is_network(kind):
         raise CallboardError(
@@ -101,34 +113,87 @@ def _open(path: Path, ids: IdSource, now: Callable[[], str]) -> Store:
             f"the store {path} would lie on a network file system ({kind}), where SQLite cannot keep "
             "it safe; choose a local folder with --store or CALLBOARD_STORE",
         )
-    if path not in _OPEN:
-        # Only while nothing here has it open: closing a file that SQLite has open, too, would drop
-        # the locks that SQLite holds on it (sqlite.org, "How To Corrupt", 2.2).
-        _check_file(path, now)
-        # made here and not by SQLite, so that file and WAL are private from the first byte
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    lock = TurnLock(_lock_folder(path))
+    return path
+
+
+def is_open_here(path: Path) -> bool:
+    """Whether this process has a store open: then no descriptor of its file may be closed, which would
+    drop the locks that SQLite holds on it (sqlite.org, "How To Corrupt", 2.2)."""
+    return path in _OPEN
+
+
+class _OutdatedError(Exception):
+    """The store is of an older version; it is migrated by whoever has it alone."""
+
+
+def _open_shared(path: Path, ids: IdSource, now: Callable[[], str]) -> Store:
+    deadline = time.monotonic() + occupancy.WAIT_S
+    while True:
+        try:
+            return _open(path, ids, now, None)
+        except _OutdatedError:
+            pass
+        try:
+            with occupancy.alone(path) as mine:
+                _open(path, ids, now, mine).close()
+        except CallboardError as error:
+            if error.kind != "storeBusy":
+                raise
+            if time.monotonic() >= deadline:
+                raise CallboardError(
+                    "storeBusy",
+                    f"{error.message}: it is of an older version and has to be migrated first",
+                    retry_after_ms=1_000,
+                ) from error
+            time.sleep(_POLL_S)  # whoever else opens it just now may be migrating it
+
+
+def _open(path: Path, ids: IdSource, now: Callable[[], str], held: Occupancy | None) -> Store:
+    known = locks_of(path).exists()
+    if not known and not is_open_here(path):
+        _check_file(
+            path, now, known=False
+        )  # before anything is put beside a file of somebody else's
+    make_locks(path)
+    occupied = held or occupancy.share(path)
+    lock: TurnLock | None = None
     connection: sqlite3.Connection | None = None
     try:
-        connection = _connect(path)
+        if not is_open_here(path):
+            if known:
+                _check_file(path, now, known=True)
+            # made here and not by SQLite, so that file and WAL are private from the first byte
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            point("log.store_made")
+        lock = TurnLock(locks_of(path))
+        connection = connect(path)
         with lock.held():
-            _refuse_foreign(connection, path)
-            _check_version(connection, path)
+            refuse_foreign(connection, path)
+            check_version(connection, path)
+            outdated = 0 < version_of(connection) < len(migrations())
+            if outdated and held is None:
+                raise _OutdatedError
             _use_wal(connection, path)
-            _migrate(connection)
+            if outdated:
+                back_up(connection, path)
+            migrate(connection, migrations())
             store_id = _store_id(connection, ids)
+        opened = path.stat()
     except BaseException:
         if connection is not None:
             connection.close()
-        lock.close()
+        if lock is not None:
+            lock.close()
+        if held is None:
+            occupied.close()
         raise
     _OPEN[path] += 1
-    opened = path.stat()
     return Store(
         path=path,
         store_id=store_id,
         connection=connection,
         lock=lock,
+        occupancy=None if held else occupied,
         file=(opened.st_dev, opened.st_ino),
     )
 
@@ -137,7 +202,7 @@ _OPEN: Counter[Path] = Counter()
 """How many times each store is open in this process."""
 
 
-def _refuse_foreign(connection: "sqlite3.Connection", path: Path) -> None:
+def refuse_foreign(connection: "sqlite3.Connection", path: Path) -> None:
     """Leaves alone a database that is somebody else's."""
     tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
     if tables and not {"meta", "events"} <= tables:
@@ -158,17 +223,8 @@ def _use_wal(connection: "sqlite3.Connection", path: Path) -> None:
         )
 
 
-def _locks_of(path: Path) -> Path:
-    return path.with_name(path.name + ".locks")
-
-
-def _lock_folder(path: Path) -> Path:
-    folder = _locks_of(path)
-    folder.mkdir(mode=0o700, exist_ok=True)
-    return folder
-
-
-def _connect(path: Path) -> "sqlite3.Connection":
+def connect(path: Path) -> "sqlite3.Connection":
+    """A connection set up as every one of a store is."""
     connection = sqlite3.connect(
         path, isolation_level=None, check_same_thread=False, cached_statements=256
     )
@@ -185,8 +241,9 @@ def _connect(path: Path) -> "sqlite3.Connection":
     return connection
 
 
-def _check_file(path: Path, now: Callable[[], str]) -> None:
-    """Sees damage that SQLite would only meet later: a foreign header, a file that was cut off."""
+def _check_file(path: Path, now: Callable[[], str], *, known: bool) -> None:
+    """Sees damage that SQLite would only meet later: a foreign header, a file that was cut off. Only
+    what is `known` as a store is damaged; anything else is somebody else's."""
     if not path.exists() or path.stat().st_size == 0:
         return
     if not os.access(path, os.W_OK):
@@ -197,67 +254,23 @@ def _check_file(path: Path, now: Callable[[], str]) -> None:
     with path.open("rb") as file:
         header = file.read(100)
     if len(header) < 100 or not header.startswith(_MAGIC):
-        if not _locks_of(path).exists():
+        if not known:
             raise CallboardError(
                 "storeUnsupported",
                 f"{path} is no store of Callboard's; choose another place with --store or "
                 "CALLBOARD_STORE",
             )
-        raise _set_aside(path, "it does not begin like an SQLite database", now)
+        raise set_aside(path, "it does not begin like an SQLite database", now)
     page_size = struct.unpack(">H", header[16:18])[0]
     pages = struct.unpack(">I", header[28:32])[0]
     size = (65536 if page_size == 1 else page_size) * pages
     if path.stat().st_size < size and not path.with_name(path.name + "-wal").exists():
-        raise _set_aside(path, f"it should have {size} bytes and has {path.stat().st_size}", now)
+        raise set_aside(path, f"it should have {size} bytes and has {path.stat().st_size}", now)
 
 
-def _copy_of(path: Path) -> Path | None:
-    """The copy that was put aside before, of the very same file; one is enough."""
-    mine = path.stat()
-    for copy in path.parent.glob(f"{glob.escape(path.name)}.corrupt-*"):
-        found = copy.stat()
-        if (found.st_size, found.st_mtime_ns) == (mine.st_size, mine.st_mtime_ns):
-            return copy
-    return None
-
-
-def _set_aside(path: Path, what: str, now: Callable[[], str]) -> CallboardError:
-    stamp = "".join(c for c in now() if c.isdigit())[:14]
-    copy = path.with_name(f"{path.name}.corrupt-{stamp}")
-    try:
-        same = _copy_of(path)
-        if same is not None:
-            copy = same
-        elif not copy.exists():
-            for tail in ("", "-wal"):  # what was not checkpointed yet may be all that is whole
-                source = path.with_name(path.name + tail)
-                if source.exists():
-                    shutil.copy2(source, copy.with_name(copy.name + tail))
-                    copy.with_name(copy.name + tail).chmod(0o600)
-        kept = f"; a copy is at {copy}"
-    except OSError:
-        kept = "; there was no room for a copy"
-    return CallboardError(
-        "storeCorrupt",
-        f"the store {path} is damaged: {what}{kept}. Restore a backup, or move the file away to "
-        "start with an empty store",
-        data={"copy": str(copy)},
-    )
-
-
-def migrations() -> list[str]:
-    """The schema's steps, oldest first; the store's ``user_version`` counts how many it has."""
-    folder = files("callboard.log") / "migrations"
-    names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
-    return [(folder / name).read_text("utf-8") for name in names]
-
-
-def _version(connection: "sqlite3.Connection") -> int:
-    return connection.execute("PRAGMA user_version").fetchone()[0]
-
-
-def _check_version(connection: "sqlite3.Connection", path: Path) -> None:
-    found, supported = _version(connection), len(migrations())
+def check_version(connection: "sqlite3.Connection", path: Path) -> None:
+    """Refuses a database that was made by a newer Callboard."""
+    found, supported = version_of(connection), len(migrations())
     if found > supported:
         raise CallboardError(
             "storeVersion",
@@ -265,34 +278,6 @@ def _check_version(connection: "sqlite3.Connection", path: Path) -> None:
             f"{supported}); upgrade Callboard, or use another store with --store",
             data={"found": found, "supported": supported},
         )
-
-
-def _migrate(connection: "sqlite3.Connection") -> None:
-    found, steps = _version(connection), migrations()
-    if found == len(steps):
-        return
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        for step in steps[found:]:
-            for statement in _statements(step):
-                connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {len(steps)}")
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-
-
-def _statements(script: str) -> Iterator[str]:
-    pending = ""
-    for line in script.splitlines(keepends=True):
-        pending += line
-        if sqlite3.complete_statement(pending):
-            yield pending
-            pending = ""
-    if pending.strip():
-        yield pending
 
 
 def _store_id(connection: "sqlite3.Connection", ids: IdSource) -> str:

@@ -20,6 +20,7 @@ from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import EVENT_NAMES, SessionDeleted, UnknownData
 
 from . import sqlfile
+from .alongside import Beside
 from .faults import store_error
 from .ids import IdSource
 from .record import Record
@@ -82,6 +83,8 @@ class Transaction:
         self.appended: list[Record] = []
         self.bytes = 0
         """About how much was written, for whoever bounds the WAL."""
+        self.beside: Beside | None = None
+        """Who wants to know, even after a crash, what was decided."""
 
     # --- reading ---
 
@@ -121,6 +124,13 @@ class Transaction:
             return fault
         self.connection.execute("RELEASE part")
         return None
+
+    def decided(self, **outcome: Any) -> None:
+        """Says that this transaction does what a request asks, and what came of it: JSON from which
+        the request can be answered once more, even when its first answer was lost in a crash. Every
+        method that changes something has one transaction that says so."""
+        if self.beside is not None:
+            self.beside.decided(self, outcome)
 
     def now(self) -> str:
         """The time of the commit."""

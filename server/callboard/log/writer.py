@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from callboard_rpc.errors import CallboardError
 
 from .alongside import joined
+from .faultpoints import ARMED, commit_name, commits, point
 from .faults import store_error
 from .record import Record
 from .sqlite import sqlite3
@@ -32,12 +33,13 @@ _WAL_LIMIT_BYTES = 64 * 1024 * 1024
 
 
 class _Job:
-    __slots__ = ("error", "function", "future", "result")
+    __slots__ = ("error", "function", "future", "name", "result")
 
     def __init__(
         self, function: Callable[[Transaction], Any], future: "asyncio.Future[Any]"
     ) -> None:
-        self.function = function
+        self.name = commit_name(function) if ARMED else ""
+        self.function = joined(function)
         self.future = future
         self.result: Any = None
         self.error: BaseException | None = None
@@ -76,7 +78,7 @@ class Writer:
         else:
             if not self._arrived:
                 self._loop.call_soon(self._hand_over)
-            self._arrived.append(_Job(joined(function), future))
+            self._arrived.append(_Job(function, future))
         return future
 
     def _hand_over(self) -> None:
@@ -135,7 +137,11 @@ class Writer:
                 at = self._writing.now()
                 for job in batch:
                     records += self._decide(job, at, alone=len(batch) == 1)
+                if ARMED:
+                    commits(_names(batch), "deciding")
                 connection.execute("COMMIT")
+                if ARMED:
+                    commits(_names(batch), "committed")
                 self._checkpoint()
         except BaseException as fault:
             self._undo()
@@ -197,10 +203,12 @@ class Writer:
         ):
             return
         self._uncheckpointed = 0
+        point("log.checkpointing")
         connection = self._store.connection
         with contextlib.suppress(sqlite3.Error, OSError):
             if self._wal.stat().st_size <= _WAL_LIMIT_BYTES:
                 connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+                point("log.checkpointed")
                 return
             connection.execute("PRAGMA busy_timeout = 100")
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -219,3 +227,9 @@ class Writer:
                 job.future.set_result(job.result)
         if records:
             self._published(records)
+        if ARMED:
+            self._loop.call_soon(commits, _names(batch), "told")
+
+
+def _names(batch: list[_Job]) -> set[str]:
+    return {job.name for job in batch if job.error is None}

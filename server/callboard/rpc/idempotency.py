@@ -3,9 +3,10 @@
 Answers are kept for seven days (PROTOCOL 2). A request that comes again while the first is under way
 waits for it.
 
-What must not be done twice is claimed: the transaction that does it also writes that this key has
-done it. So a server that is killed before it could keep its answer still knows, and makes the answer
-anew from what was done. What has no claim can be done again without harm.
+The transaction that does what a keyed request asks also writes that this key has done it, and what
+came of it (`Transaction.decided`). So a server that is killed before it could keep its answer still
+knows, and makes the answer from that; and of two servers that are asked at once one does it. A request
+that decided nothing can be done again without harm.
 """
 
 import asyncio
@@ -17,14 +18,13 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import orjson
-from attrs import frozen
 
+from callboard_rpc.common import Json
 from callboard_rpc.errors import CallboardError
 
 from ..log.alongside import ALONGSIDE
 from ..log.clock import parse
 from ..log.log import Log
-from ..log.record import Record
 from ..log.transaction import SQL, Transaction
 from . import codec
 from .call import KeyedRequest
@@ -32,46 +32,41 @@ from .call import KeyedRequest
 _Place: TypeAlias = tuple[str, str, str]
 """Method, client, key."""
 
+Remake: TypeAlias = Callable[[Json], Awaitable[Any]]
+"""Makes a method's answer from what its transaction decided; raises as the method does."""
+
 _CLAIM = "claim "
 """How what stands in an answer's place begins until the answer is there; JSON never does."""
 
 
-@frozen(kw_only=True)
-class Claimed:
-    """How a method's work is recognised in the log, and its answer made from it once more.
-
-    `is_done` tells the event that the work appends; `answer` gets that event's session and seq, and
-    raises as the method does.
-    """
-
-    is_done: Callable[[Record], bool]
-    answer: Callable[[str, int], Awaitable[Any]]
-
-
-class _TakenError(Exception):
+class _TakenError(CallboardError):
     """Another process was asked at the same time, and was first: nothing of this was written."""
+
+    def __init__(self, method: str) -> None:
+        super().__init__(
+            "idempotencyConflict", f"another server does this {method} already; ask again"
+        )
 
 
 class _Claim:
-    """Writes that the work of one keyed request was done, together with it."""
+    """Writes what one keyed request came to, together with it."""
 
-    def __init__(self, place: _Place, digest: str, is_done: Callable[[Record], bool]) -> None:
+    def __init__(self, place: _Place, digest: str) -> None:
         self._place = place
         self._digest = digest
-        self._is_done = is_done
         self._open = True
+        self._decided = False
 
-    def __call__(self, tx: Transaction) -> None:
-        # What the work has started inherits its context, and lives on.
-        if not self._open:
-            return
-        done = next((record for record in tx.appended if self._is_done(record)), None)
-        if done is None:
-            return
-        if tx.one(SQL["read_answer"], *self._place) is not None:
-            raise _TakenError
-        text = f"{_CLAIM}{done.session_id} {done.seq}"
-        tx.execute(SQL["keep_answer"], *self._place, self._digest, text, tx.now())
+    def before(self, tx: Transaction) -> None:
+        # what the work has started inherits its context, and lives on
+        if self._open and not self._decided and tx.one(SQL["read_answer"], *self._place):
+            raise _TakenError(self._place[0])
+
+    def decided(self, tx: Transaction, outcome: Json) -> None:
+        if self._open:
+            self._decided = True
+            text = _CLAIM + orjson.dumps(outcome).decode()
+            tx.execute(SQL["keep_answer"], *self._place, self._digest, text, tx.now())
 
     def close(self) -> None:
         self._open = False
@@ -80,15 +75,15 @@ class _Claim:
 class StoredAnswers:
     """An `IdempotencyHook` over the store; a client's keys are its own.
 
-    `claimed` are the methods whose work must not be done twice.
+    `remakes` has the methods that change something.
     """
 
     def __init__(
-        self, log: Log, *, days: int, claimed: Mapping[str, Claimed] = MappingProxyType({})
+        self, log: Log, *, days: int, remakes: Mapping[str, Remake] = MappingProxyType({})
     ) -> None:
         self._log = log
         self._days = days
-        self._claimed = claimed
+        self._remakes = remakes
         self._under_way: dict[_Place, tuple[str, asyncio.Task[bytes]]] = {}
 
     async def run(self, request: KeyedRequest, start: Callable[[], Awaitable[bytes]]) -> bytes:
@@ -133,10 +128,9 @@ class StoredAnswers:
         return known
 
     async def _do(self, place: _Place, digest: str, start: Callable[[], Awaitable[bytes]]) -> bytes:
-        claimed = self._claimed.get(place[0])
-        if claimed is None:
+        if place[0] not in self._remakes:
             return await start()
-        claim = _Claim(place, digest, claimed.is_done)
+        claim = _Claim(place, digest)
         before = ALONGSIDE.set(claim)
         try:
             return await start()
@@ -154,8 +148,8 @@ class StoredAnswers:
         if not text.startswith(_CLAIM):
             return text.encode()
         request.pass_turn()
-        session_id, seq = text.removeprefix(_CLAIM).split(" ")
-        answer = codec.encode(await self._claimed[place[0]].answer(session_id, int(seq)))
+        outcome: Json = orjson.loads(text.removeprefix(_CLAIM))
+        answer = codec.encode(await self._remakes[place[0]](outcome))
         return await self._keep(request, place, digest, answer)
 
     async def _keep(

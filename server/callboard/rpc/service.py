@@ -20,8 +20,8 @@ from .call import Call, Handler, Heed
 from .connection import Connection
 from .greeting import version
 from .handlers import approvals, events, server, sessions
-from .handlers.claimed import claimed_methods
 from .handlers.client import Clients, ClientState
+from .handlers.remade import remakes
 from .idempotency import StoredAnswers
 from .lifecycle import EndReason
 from .offers import Offers
@@ -100,7 +100,7 @@ async def _serve(wire: Wire, boot: Boot, opening: "Opening", host: Host) -> int:
     answers = StoredAnswers(
         host.log,
         days=host.settings.store.idempotency_days,
-        claimed=claimed_methods(host),
+        remakes=remakes(host),
     )
     host.spawn(answers.prune, "pruning of stored answers")
     host.spawn(lambda: _warm(host), "warm-up")

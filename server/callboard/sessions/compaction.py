@@ -93,13 +93,15 @@ async def summarise(
 
     def commit(tx: Transaction) -> Record:
         assert_fence(tx, grant)
-        return tx.append(
+        record = tx.append(
             grant.session_id,
             summary,
             actor=actor,
             turn_id=grant.turn_id or None,
             fence=grant.fence,
         )
+        tx.decided(seq=record.seq)
+        return record
 
     return Compacted(record=await log.transact(commit), usage=usage)
 

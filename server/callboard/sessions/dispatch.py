@@ -21,6 +21,7 @@ from ..log.log import Log
 from ..log.record import SELECT, Record
 from ..log.transaction import Transaction
 from ..turns import parking
+from ..turns.completion import CompletionHook
 from ..turns.ending import ending_of, may_pass, write_end
 from ..turns.finish import Hook
 from ..turns.live import Cause, LiveTurn
@@ -29,6 +30,8 @@ from ..turns.reservation import SYSTEM, AlreadyRunning, Grant, NoWork, Reservati
 from .projection import SQL
 
 _log = logging.getLogger(__name__)
+
+_LOST = Cause(outcome="interrupted", by=SYSTEM, reason="another server has taken the session over")
 
 _FIRST_DELAY_S = 0.1
 _LONGEST_DELAY_S = 2.0
@@ -73,7 +76,8 @@ class Dispatcher:
     """Starts and supervises the turns of one host.
 
     `spawn` gives a task to the host, so that no turn lives in a request; `model_of` names the model
-    that a session would use now; `hooks` write into the end of a turn that could not be built.
+    that a session would use now; `hooks` and `completion` are for the end of a turn that could not be
+    built.
     """
 
     def __init__(
@@ -85,6 +89,7 @@ class Dispatcher:
         model_of: Callable[[str], Awaitable[str]],
         spawn: Callable[[Callable[[], Awaitable[None]], str], None],
         hooks: Sequence[Hook] = (),
+        completion: Sequence[CompletionHook] = (),
     ) -> None:
         self._log = log
         self._reservations = reservations
@@ -92,10 +97,12 @@ class Dispatcher:
         self._model_of = model_of
         self._spawn = spawn
         self.hooks = hooks
+        self._completion = completion
         self._retrying: set[str] = set()
         self._live: dict[str, LiveTurn] = {}
         self._stopping: Cause | None = None
         log.listen(self._heard)
+        log.feed.on_skip(self._look_again)
 
     def live(self, session_id: str) -> LiveTurn | None:
         """The turn that runs here for this session, if one does."""
@@ -122,14 +129,31 @@ class Dispatcher:
                         live.steer(record.seq)
                 case "cancel_requested":
                     self._cancels(record)
-                case "turn_finished" | "session_deleted":
+                case "turn_finished" | "turn_parked" | "session_deleted":
                     live = self._live.get(record.session_id)
                     if live is None:
                         self._may_go_on(record.session_id)
-                    if live is not None and not live.supervised:
+                    elif not live.supervised:
                         self._ended(live)  # it was given back before it began
+                    elif record.type == "session_deleted" or record.fence != live.grant.fence:
+                        live.stop(_LOST)  # others took this host for gone, and have done it
                 case _:
                     pass
+
+    def _look_again(self) -> None:
+        """So much was committed elsewhere, while this process stood still, that it is not told one by
+        one: what it may have meant for the turns that run here is read from the store."""
+        for live in list(self._live.values()):
+            grant = live.grant
+            with contextlib.suppress(CallboardError):
+                if not self._log.glance(TURN_SQL["holds"], grant.session_id, grant.fence):
+                    live.stop(_LOST)
+                for row in self._log.glance(
+                    TURN_SQL["cancel_wish"], grant.session_id, grant.turn_id
+                ):
+                    self._cancels(Record.of(row))
+                for (seq,) in self._log.glance(TURN_SQL["pending_steers"], grant.session_id):
+                    live.steer(seq)
 
     def _begins(self, record: Record) -> None:
         """Knows a turn from its commit on, so that whoever sees it in the log can stop it."""
@@ -302,6 +326,7 @@ class Dispatcher:
             ending_of(live, fault, usage=Usage()),
             actor=SYSTEM,
             hooks=self.hooks,
+            completion=self._completion,
         )
 
     async def stop_all(self, cause: Cause, *, within_s: float) -> None:

@@ -115,6 +115,9 @@ ON CONFLICT (host_id) DO UPDATE SET heartbeat_at = excluded.heartbeat_at;
 -- name: forget_host
 DELETE FROM hosts WHERE host_id = ?;
 
+-- name: heartbeat
+SELECT heartbeat_at FROM hosts WHERE host_id = ?;
+
 -- name: hosts
 SELECT host_id, pid, process_born, heartbeat_at FROM hosts;
 

@@ -3,25 +3,30 @@
 Nothing is run again, and nothing of theirs runs on: commands are ended, open calls get an
 `interrupted` result, text that had streamed becomes a partial message, pending approvals of those runs
 end. A run that only waited for an approval is parked instead, since nothing of it has begun; its
-approvals keep their ids. What was queued is still queued. Two hosts that start at the same time each see, inside their
-transaction, what the other has done already.
+approvals keep their ids. A run that somebody had asked to stop is cancelled. What was queued is still
+queued.
+
+A run is first seized, under a new fence, in the transaction that sees that its host is still gone; so of
+two hosts that recover at the same time one does it, and a host that was only stopped can write
+nothing any more. Who has seized a run and dies is gone, too, and the next host goes on from there.
 """
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from callboard_rpc.common import MessageContent, MessageId, TextContent, Thinking, Usage
 from callboard_rpc.events import Author, Message
 
+from ..log.faultpoints import point
 from ..log.log import Log
 from ..log.transaction import SQL as LOG_SQL
 from ..log.transaction import Transaction
 from ..tools.processes import end_marked
 from ..turns.finish import Ending, Hook, close_turn
-from ..turns.parking import park, waits_only
+from ..turns.parking import cancelled, park, waits_only
 from ..turns.projection import SQL as TURN_SQL
-from ..turns.reservation import SYSTEM, Grant
+from ..turns.reservation import SYSTEM, Grant, seize
 from .projection import SQL
 
 _log = logging.getLogger(__name__)
@@ -29,25 +34,40 @@ _log = logging.getLogger(__name__)
 _GONE = "the server that ran this turn is gone"
 
 
-async def take_over(log: Log, hosts: Sequence[str], *, hooks: Sequence[Hook] = ()) -> list[str]:
-    """Ends or parks the runs of hosts that are gone; the sessions that were theirs.
+async def seize_runs(log: Log, gone: Mapping[str, str | None], *, by: str) -> list[Grant]:
+    """Takes the sessions of hosts that are gone. `gone` is their last heartbeat, or None for a host
+    without a row; one that has shown itself since keeps what it has. `by` is this host."""
+
+    def commit(tx: Transaction) -> list[Grant]:
+        really = [host for host, beat in gone.items() if tx.value(SQL["heartbeat"], host) == beat]
+        owned = [
+            Grant(session_id=session_id, turn_id=turn_id or "", fence=fence)
+            for session_id, fence, _, turn_id, owner in tx.all(TURN_SQL["live_owners"])
+            if owner in really
+        ]
+        seized = [seize(tx, grant, by) for grant in owned]
+        for host in really:
+            tx.execute(SQL["forget_host"], host)
+        return [grant for grant in seized if grant is not None]
+
+    point("sessions.host_gone")
+    return await log.transact(commit)
+
+
+async def conclude(log: Log, runs: Sequence[Grant], *, hooks: Sequence[Hook] = ()) -> None:
+    """Ends or parks runs that were seized. May be called again when it failed in between.
 
     `hooks` write what a turn's end brings with it, as they do for a turn that ends here.
     """
-    owners = await log.query(TURN_SQL["live_owners"])
-    lost = [
-        (session_id, fence, turn_id)
-        for session_id, fence, _, turn_id, owner in owners
-        if owner in hosts
-    ]
-    await _end_commands(log, [turn_id for _, _, turn_id in lost if turn_id is not None])
-    for session_id, fence, turn_id in lost:
-        grant = Grant(session_id=session_id, turn_id=turn_id or "", fence=fence)
-        await log.transact(lambda tx, grant=grant: interrupt(tx, grant, hooks))
-    await log.transact(lambda tx: [tx.execute(SQL["forget_host"], each) for each in hosts] and None)
-    if lost:
-        _log.info("%d runs of servers that are gone were ended or parked", len(lost))
-    return [session_id for session_id, _, _ in lost]
+    await _end_commands(log, [grant.turn_id for grant in runs if grant.turn_id])
+    point("sessions.commands_ended")
+    ends = [log.submit(lambda tx, grant=grant: interrupt(tx, grant, hooks)) for grant in runs]
+    if ends:
+        await asyncio.wait(ends)
+    for end in ends:
+        end.result()
+    if runs:
+        _log.info("%d runs of servers that are gone were ended or parked", len(runs))
 
 
 async def _end_commands(log: Log, turn_ids: Sequence[str]) -> None:
@@ -64,27 +84,23 @@ async def _end_commands(log: Log, turn_ids: Sequence[str]) -> None:
 
 
 def interrupt(tx: Transaction, grant: Grant, hooks: Sequence[Hook] = ()) -> None:
-    """Ends a dead host's run; nothing when somebody did already."""
+    """Ends a run that was seized; nothing when somebody did already."""
     if tx.one(TURN_SQL["holds"], grant.session_id, grant.fence) is None:
         return
     turn = tx.one(TURN_SQL["turn"], grant.turn_id)
     if turn is None or turn[7] is not None:
         tx.execute(TURN_SQL["release"], grant.session_id, grant.fence)
         return
-    waiting = waits_only(tx, grant)
+    ending = Ending(outcome="interrupted", usage=Usage(partial=True), reason=_GONE)
+    wish = cancelled(tx, grant, ending)
+    waiting = waits_only(tx, grant) if wish is None else ()
     if waiting:
         park(tx, grant, waiting)
         return
     draft = tx.one(LOG_SQL["read_draft"], grant.turn_id)
     if draft is not None:
         _keep_draft(tx, grant, *draft[:3])
-    close_turn(
-        tx,
-        grant,
-        Ending(outcome="interrupted", usage=Usage(), reason=_GONE),
-        actor=SYSTEM,
-        hooks=hooks,
-    )
+    close_turn(tx, grant, wish or ending, actor=SYSTEM, hooks=hooks)
 
 
 def _keep_draft(tx: Transaction, grant: Grant, message_id: str, answer: str, thought: str) -> None:

@@ -22,6 +22,7 @@ from ..log.log import Log
 from ..log.record import Record
 from ..log.redact import Redactor
 from ..models.catalog import ModelCatalog
+from ..models.retry import BOUNDED, NEVER, UNTIL_CANCELLED, RetryPolicy
 from ..tools.base import ToolContext
 from ..tools.environment import scrubbed_environment
 from ..tools.registry import ToolRegistry, in_scope
@@ -29,6 +30,7 @@ from ..tools.scheduling import WriteCoordinators
 from ..tools.workspace import FolderWorkspace
 from ..turns.boundary import Source
 from ..turns.calls import Caller
+from ..turns.completion import CompletionHook
 from ..turns.deltas import Deltas, Numbering
 from ..turns.finish import Hook
 from ..turns.limits import TurnLimits
@@ -65,6 +67,7 @@ class Services:
     attended: Callable[[], bool]
     sources: Sequence[Source]
     hooks: Sequence[Hook]
+    completion: Sequence[CompletionHook]
     tool_services: Mapping[str, Any]
 
 
@@ -167,6 +170,7 @@ class TurnRunner:
             output_over=numbering.finish,
         )
         tools = services.registry.specs(scope) if model.card.supports_tools else ()
+        limits = turn_limits(settings, profile.limits, begun.limits)
         context = SessionContext(
             log=services.log,
             cache=services.cache,
@@ -197,7 +201,9 @@ class TurnRunner:
             model_slots=services.model_slots,
             sources=services.sources,
             hooks=services.hooks,
-            limits=turn_limits(settings, profile.limits, begun.limits),
+            completion=services.completion,
+            limits=limits,
+            retry=retry_policy(limits, begun.limits),
             draft_interval_ms=settings.draft.interval_ms,
             draft_bytes=settings.draft.bytes,
             left=await left_of(services.log, live) if begun.resumed else Left(),
@@ -234,9 +240,12 @@ def _expiry(settings: Settings) -> str | None:
 
 
 def turn_limits(settings: Settings, *asked: Limits | None) -> TurnLimits:
-    """The configuration's limits, narrowed by the profile's and the prompt's."""
+    """The configuration's limits, narrowed by the profile's and the prompt's. A time that is none, or
+    less, limits nothing (execution 46)."""
     given = [limits for limits in asked if limits is not None]
-    times = [limits.timeout_ms / 1000 for limits in given if limits.timeout_ms is not None]
+    times = [
+        ms / 1000 for ms in (limits.timeout_ms for limits in given) if ms is not None and ms > 0
+    ]
     turns = [limits.turns for limits in given if limits.turns is not None]
     return TurnLimits(
         iterations=max(1, min((settings.limits.max_iterations, *turns))),
@@ -247,6 +256,17 @@ def turn_limits(settings: Settings, *asked: Limits | None) -> TurnLimits:
         idle_s=settings.limits.turn_idle_s,
         cancel_grace_s=settings.limits.cancel_grace_s,
     )
+
+
+def retry_policy(limits: TurnLimits, asked: Limits | None) -> RetryPolicy:
+    """How often a turn's model requests may be made again before they are answered (execution 42-44).
+
+    `asked` is the prompt's own word, for its turn alone: it is no part of what a profile, a later turn
+    or a child goes by. A work budget switches it off, since what is tried again is spent unseen.
+    """
+    if limits.tokens is not None or limits.cost is not None:
+        return NEVER
+    return UNTIL_CANCELLED if asked is not None and asked.retry == "until_cancelled" else BOUNDED
 
 
 def system_prompt(profile: Profile, settings: Settings, workspace: FolderWorkspace) -> str:

@@ -142,6 +142,7 @@ class Sessions:
                 ),
                 actor=by,
             )
+            tx.decided(session_id=session_id)
             return session_id
 
         return await self._reading.session(await self._log.transact(commit))
@@ -174,6 +175,7 @@ class Sessions:
                 tx.append(session_id, ModeChanged(mode=mode), actor=by)
             if not isinstance(model, Unset):
                 tx.append(session_id, ModelChanged(model=model), actor=by)
+            tx.decided(session_id=session_id)
 
         await self._log.transact(commit)
         return await self._reading.session(session_id)
@@ -187,6 +189,7 @@ class Sessions:
                 tx.append(
                     session_id, SessionArchived() if archived else SessionUnarchived(), actor=by
                 )
+            tx.decided(session_id=session_id)
 
         await self._log.transact(commit)
         return await self._reading.session(session_id)
@@ -204,6 +207,7 @@ class Sessions:
                 flags = tx.one(SQL["flags"], each)
                 if flags is not None and not flags[0]:
                     tx.append(each, SessionClosed(reason=reason), actor=by)
+            tx.decided(session_id=session_id)
 
         await self._quietly(session_id, by, why, commit)
         return await self._reading.session(session_id)
@@ -219,6 +223,7 @@ class Sessions:
             nonlocal deleted
             for each in ids:
                 deleted = tx.delete_session(each, actor=by)
+            tx.decided(session_id=session_id)
 
         await self._quietly(session_id, by, "the session was deleted", commit)
         return deleted
@@ -333,6 +338,7 @@ class Sessions:
             if client_message_id is not None:
                 first = _first_of(tx, session_id, client_message_id)
                 if first is not None:
+                    tx.decided(session_id=session_id, seq=first[0].seq, behind=None)
                     return (*first, True)
             owner = tx.one(TURN_SQL["owner"], session_id)
             running = owner[3] if owner is not None and owner[1] is not None else None
@@ -344,7 +350,8 @@ class Sessions:
                     "(session/cancel with scope 'queue'), or wait",
                     retry_after_ms=5_000,
                 )
-            steers = delivery == "steer" and running is not None
+            finalizing = owner is not None and owner[5] == "finalizing"
+            steers = delivery == "steer" and running is not None and not finalizing
             record = tx.append(
                 session_id,
                 Message(
@@ -360,6 +367,7 @@ class Sessions:
                 ),
                 actor=by,
             )
+            tx.decided(session_id=session_id, seq=record.seq, behind=running)
             return record, running, steers, False
 
         # The prompt and what it starts wait for the writer together, and so share one commit.
@@ -468,6 +476,7 @@ class Sessions:
                 if scope != "turn":
                     gone = _drop_queue(tx, each, by, reason or "cancelled")
                     dropped = gone if each == session_id else dropped
+            tx.decided(turn_id=stopped, dropped=dropped)
             return stopped, dropped
 
         stopped, dropped = await self._log.transact(commit)

@@ -12,6 +12,7 @@ import stat
 from collections.abc import Generator
 from pathlib import Path
 
+from ..log.faultpoints import point
 from .base import PathDenied, ToolFailure, Workspace
 from .display import printable
 
@@ -177,7 +178,9 @@ def replace(workspace: Workspace, path: Path, data: bytes) -> None:
                 _fill(descriptor, data, before)
             finally:
                 os.close(descriptor)
+            point("tools.file_filled")
             os.replace(temporary, target, src_dir_fd=parent, dst_dir_fd=parent)
+            point("tools.file_replaced")
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(temporary, dir_fd=parent)

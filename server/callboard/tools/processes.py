@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import anyio
 from attrs import frozen
 
+from ..log.faultpoints import point
 from .offload import finished
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ async def run_process(
     """
     loop = asyncio.get_running_loop()
     source, process = _started(argv, cwd, {**environment, MARK: mark})
+    point("tools.command_started")
     exited: asyncio.Future[None] = loop.create_future()
 
     def take() -> None:

@@ -17,6 +17,7 @@ from callboard_rpc.common import (
     Usage,
 )
 
+from ..log.faultpoints import point
 from ..log.log import Log
 from ..log.text import well_formed
 from ..models.base import (
@@ -31,6 +32,7 @@ from ..models.base import (
     UsageReport,
 )
 from .deltas import Numbering
+from .reservation import Grant, assert_fence
 
 
 @frozen(kw_only=True)
@@ -110,22 +112,21 @@ class Answer:
 
 
 class Draft:
-    """Refreshes the turn's draft row every `interval_ms` or `bytes`, whichever comes first."""
+    """Refreshes the turn's draft row every `interval_ms` or `bytes`, whichever comes first; under
+    `grant`, so that a turn which was taken over leaves none behind."""
 
     def __init__(
         self,
         log: Log,
         numbering: Numbering,
         *,
-        session_id: str,
-        turn_id: str,
+        grant: Grant,
         interval_ms: int,
         bytes: int,
     ) -> None:
         self._log = log
         self._numbering = numbering
-        self._session_id = session_id
-        self._turn_id = turn_id
+        self._grant = grant
         self._interval_s = interval_ms / 1000
         self._bytes = bytes
         self._message_id = ""
@@ -162,13 +163,15 @@ class Draft:
         self._size = 0
         if not (answer or thought):
             return
+        point("turns.draft_due")
         written = self._log.append_draft(
-            session_id=self._session_id,
-            turn_id=self._turn_id,
+            session_id=self._grant.session_id,
+            turn_id=self._grant.turn_id,
             message_id=self._message_id,
             answer=answer,
             thought=thought,
             next_index=orjson.dumps(self._numbering.reached(self._message_id)).decode(),
+            holds=lambda tx: assert_fence(tx, self._grant),
         )
         # a draft that cannot be written loses nothing that was promised
         written.add_done_callback(lambda done: done.cancelled() or done.exception())
@@ -189,6 +192,7 @@ async def gather(
     try:
         async for event in events:
             touch()
+            point("turns.streamed")
             match event:
                 case TextDelta(text=raw):
                     text = well_formed(raw)

@@ -3,8 +3,8 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Generator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, Literal
 
 import orjson
@@ -22,6 +22,7 @@ from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import ToolCall, ToolResult
 
 from ..approvals.service import Approvals, withdraw
+from ..log.faultpoints import point
 from ..log.faults import StaleFence
 from ..log.redact import PLACEHOLDER
 from ..log.text import well_formed
@@ -296,19 +297,6 @@ class Caller:
             expires_at=self._expires_at(),
         )
 
-    @contextmanager
-    def expecting(self, calls: list[Call]) -> Generator[None]:
-        """From before the requests are committed, so that no answer can come too early, until nobody
-        waits for one any more."""
-        asked = [call.approval_id for call in calls if call.approval_id is not None]
-        for approval_id in asked:
-            self._approvals.expect(approval_id)
-        try:
-            yield
-        finally:
-            for approval_id in asked:
-                self._approvals.forget(approval_id)
-
     # --- running ---
 
     async def admit(self, call: Call) -> ToolOutput | None:
@@ -320,13 +308,17 @@ class Caller:
             return await self._deny(call, verdict)
         now = await self._by_now(call)
         if call.approval_id is None:
-            if now.effect == "ask" and call.unseen:
+            if now.effect == "ask":
                 return await self._result(call, "denied", _ASK_ALONE)
             return None if now.effect != "deny" else await self._deny(call, now)
         if now.effect == "deny":
             return await self._deny(call, now)
         if now.effect == "allow":
-            await self._approvals.settle(call.approval_id, reason=now.reason)
+            await self._approvals.settle(
+                call.approval_id,
+                reason=now.reason,
+                holds=lambda tx: assert_fence(tx, self._grant),
+            )
         with self._asking():
             resolution = await self._approvals.wait(call.approval_id)
         match resolution.outcome:
@@ -366,7 +358,9 @@ class Caller:
     async def run(self, call: Call) -> Settled:
         """Runs a call that may run."""
         started = time.monotonic()
+        point("turns.call_begins")
         outcome = await self._run(call)
+        point("turns.call_ran")
         elapsed_ms = round((time.monotonic() - started) * 1000)
         return _settled(call, outcome.status, outcome.text, outcome, elapsed_ms)
 

@@ -6,8 +6,8 @@ must not lose a turn's end, nor leave its session busy.
 
 import asyncio
 import logging
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from callboard_rpc.common import Actor, Failure
 from callboard_rpc.errors import CallboardError
@@ -18,11 +18,14 @@ from ..log.log import Log
 from ..log.text import well_formed
 from ..log.transaction import Transaction
 from ..models.base import ModelError
-from .finish import Ending, Hook, close_turn
+from .completion import CompletionHook, completed
+from .finish import Ending, Hook, close_turn, finalize
 from .live import Cause, LiveTurn
-from .parking import park, waits_only
+from .parking import cancelled, park, waits_only
 from .projection import SQL
 from .reservation import Grant, assert_fence
+
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -43,40 +46,70 @@ async def write_end(
     ending: Ending,
     *,
     actor: Actor,
-    partial: Message | None = None,
+    said: Message | None = None,
     hooks: Sequence[Hook] = (),
+    completion: Sequence[CompletionHook] = (),
 ) -> None:
-    """Commits a turn's end, with the text that was cut off; waits for a store that cannot write now.
+    """Commits a turn's end, with what was said last; waits for a store that cannot write now.
 
     Does nothing when the turn was ended already: by its own last step, or by whoever took it over.
     """
 
+    def begin(tx: Transaction) -> Ending | None:
+        assert_fence(tx, grant)
+        end = _end_or_park(tx, grant, ending)
+        if end is not None:
+            finalize(tx, grant)
+        return end
+
     def commit(tx: Transaction) -> None:
         assert_fence(tx, grant)
-        if ending.outcome == "interrupted" and (waiting := waits_only(tx, grant)):
-            park(tx, grant, waiting)  # nothing of it has begun: it goes on when it is answered
+        end = decided or _end_or_park(tx, grant, ending)
+        if end is None:
             return
-        if partial is not None and not _was_said(tx, grant, partial):
-            tx.append(
-                grant.session_id,
-                partial,
-                actor=actor,
-                turn_id=grant.turn_id,
-                fence=grant.fence,
-            )
-        close_turn(tx, grant, ending, actor=actor, hooks=hooks)
+        if said is not None and not _was_said(tx, grant, said):
+            tx.append(grant.session_id, said, actor=actor, turn_id=grant.turn_id, fence=grant.fence)
+        close_turn(tx, grant, end, actor=actor, hooks=(*hooks, *outputs))
 
+    outputs: Sequence[Hook] = ()
+    decided: Ending | None = None
+    if completion:
+        decided = await _insist(log, grant, begin)
+        if decided is None:
+            return
+        outputs = await completed(completion, grant, decided)
+    await _insist(log, grant, commit)
+
+
+def _end_or_park(tx: Transaction, grant: Grant, ending: Ending) -> Ending | None:
+    """How a turn whose server stops really ends: cancelled, when somebody had asked for that; and not at
+    all (None) when it has not begun what it waits for. Then it is parked, and goes on when it is
+    answered."""
+    if ending.outcome != "interrupted":
+        return ending
+    wish = cancelled(tx, grant, ending)
+    if wish is not None:
+        return wish
+    waiting = waits_only(tx, grant)
+    if not waiting:
+        return ending
+    park(tx, grant, waiting)
+    return None
+
+
+async def _insist(log: Log, grant: Grant, commit: Callable[[Transaction], T]) -> T | None:
+    """Commits, however long the store refuses. None when the session is not ours any more, or when
+    the store will never take it."""
     delay = _FIRST_DELAY_S
     while True:
         try:
-            await log.transact(commit)
-            return
+            return await log.transact(commit)
         except StaleFence:
-            return
+            return None
         except CallboardError as error:
             if not may_pass(error):
                 _log.error("the end of turn %s could not be written: %s", grant.turn_id, error)
-                return
+                return None
             _log.warning("the end of turn %s waits for the store: %s", grant.turn_id, error)
         await asyncio.sleep(delay)
         delay = min(2 * delay, _LONGEST_DELAY_S)

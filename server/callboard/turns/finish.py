@@ -146,6 +146,39 @@ def close_turn(
     tx.execute(SQL["release"], grant.session_id, grant.fence)
 
 
+def finalize(tx: Transaction, grant: Grant) -> None:
+    """From here on the turn takes in nothing more: what is said to it now starts the next one. The
+    caller has asserted the fence and knows how the turn ends."""
+    tx.execute(SQL["set_state"], "finalizing", grant.session_id, grant.fence)
+
+
+def decide_to_end(
+    tx: Transaction,
+    grant: Grant,
+    said: Message | None,
+    *,
+    actor: Actor,
+    sources: Sequence[Source],
+) -> bool:
+    """The first half of `complete`, for a turn of which somebody must hear before it ends.
+
+    False means that something waits: what was said is committed and the turn goes on. True that it
+    will end, and that nothing joins it any more; what was said belongs to the final transaction.
+    """
+    assert_fence(tx, grant)
+    if not anything_waiting(tx.all, grant, sources):
+        finalize(tx, grant)
+        return True
+    _say(tx, grant, said, actor)
+    return False
+
+
+def _say(tx: Transaction, grant: Grant, said: Message | None, actor: Actor) -> None:
+    if said is not None:
+        tx.append(grant.session_id, said, actor=actor, turn_id=grant.turn_id, fence=grant.fence)
+        tx.execute(LOG_SQL["delete_draft"], grant.turn_id)
+
+
 def complete(
     tx: Transaction,
     grant: Grant,
@@ -163,9 +196,7 @@ def complete(
     """
     assert_fence(tx, grant)
     goes_on = anything_waiting(tx.all, grant, sources)
-    if said is not None:
-        tx.append(grant.session_id, said, actor=actor, turn_id=grant.turn_id, fence=grant.fence)
-        tx.execute(LOG_SQL["delete_draft"], grant.turn_id)
+    _say(tx, grant, said, actor)
     if goes_on:
         return False
     close_turn(tx, grant, ending, actor=actor, hooks=hooks)

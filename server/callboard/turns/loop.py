@@ -19,6 +19,7 @@ from callboard_rpc.common import Actor, CallId, Failure, TextContent, Usage
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import Author, Message, ModelRetried, ToolCall
 
+from ..log.faultpoints import point
 from ..log.faults import StaleFence
 from ..log.log import Log
 from ..log.transaction import SQL as LOG_SQL
@@ -30,9 +31,10 @@ from . import usage as sums
 from .answer import Answer, Draft, gather
 from .boundary import Source, anything_waiting, drain_all
 from .calls import Call, Caller, Settled
+from .completion import CompletionHook
 from .deltas import Numbering
 from .ending import ending_of, write_end
-from .finish import Ending, Hook, complete, message_of
+from .finish import Ending, Hook, complete, decide_to_end, message_of
 from .limits import TurnLimits, watch
 from .live import Cause, LiveTurn
 from .projection import SQL
@@ -98,6 +100,7 @@ class Turn:
     draft_bytes: int
     left: Left = field(factory=Left)
     hooks: Sequence[Hook] = ()
+    completion: Sequence[CompletionHook] = ()
     retry: RetryPolicy = BOUNDED
 
 
@@ -113,6 +116,9 @@ class _Progress:
     iterations: int = 0
     answer: Answer | None = None
     last_output: str | None = None
+    decided: "tuple[Ending, Message | None] | None" = None
+    """How the turn ends and what it says last, when both are certain and yet to be committed."""
+    ending: "asyncio.Task[None] | None" = None
     _seen: Counter[Signature] = field(factory=Counter[Signature])
 
     def goes_round(self, calls: Sequence[Call]) -> bool:
@@ -143,6 +149,7 @@ async def run(turn: Turn) -> None:
     try:
         await asyncio.wait({work, stop}, return_when=asyncio.FIRST_COMPLETED)
         await _stop(work, turn, turn.limits.cancel_grace_s)
+        point("turns.stopped")
         await _end(turn, progress, work)
     except asyncio.CancelledError:
         live.stop(Cause(outcome="interrupted", by=SYSTEM, reason="the server is stopping"))
@@ -193,8 +200,8 @@ async def _steps(turn: Turn, progress: _Progress) -> None:
     nudge: str | None = None
     if turn.left.calls:
         calls = [await turn.caller.restore(logged) for logged in turn.left.calls]
-        with turn.caller.expecting(calls):
-            await _run_batch(turn, progress, calls, turn.caller.run)
+        point("turns.restored")
+        await _run_batch(turn, progress, calls, turn.caller.run)
     while True:
         _go_on(turn.live)
         await _boundary(turn)
@@ -235,6 +242,14 @@ def _spent(turn: Turn, progress: _Progress) -> str | None:
     return _NUDGE if progress.iterations >= limits.iterations else None
 
 
+def _holds(turn: Turn) -> None:
+    """Before something begins that no transaction can take back: the session is still this run's. Raises
+    `StaleFence` in a process that was taken for gone, and may not have heard of it yet."""
+    grant = turn.live.grant
+    if not turn.log.glance(SQL["holds"], grant.session_id, grant.fence):
+        raise StaleFence(grant.session_id, grant.fence)
+
+
 async def _boundary(turn: Turn) -> None:
     """The safe point: takes in what waits, then makes room if the window is nearly full."""
     grant = turn.live.grant
@@ -246,8 +261,7 @@ async def _boundary(turn: Turn) -> None:
 
     # mostly nothing waits, and a look costs less than a transaction; what comes after the look is
     # taken in at the next boundary, or keeps the turn from ending
-    if not turn.log.glance(SQL["holds"], grant.session_id, grant.fence):
-        raise StaleFence(grant.session_id, grant.fence)
+    _holds(turn)
     if anything_waiting(turn.log.glance, grant, turn.sources):
         turn.live.took_in(await turn.log.transact(drain))
     turn.live.touch()
@@ -276,6 +290,7 @@ async def _ask(turn: Turn, progress: _Progress, nudge: str | None) -> Answer:
         finally:
             progress.usage = sums.add(progress.usage, answer.usage)
         turn.context.measured(answer.usage)
+        point("turns.answered")
         return answer
 
 
@@ -287,19 +302,24 @@ async def _stream(turn: Turn, request: ModelRequest, answer: Answer) -> None:
         nonlocal failed
         failed = attempt
         live.touch()
-        await turn.log.append(
-            live.session_id,
-            ModelRetried(attempt=attempt, delay_ms=delay_ms, error=failure),
-            actor=turn.actor,
-            turn_id=live.turn_id,
-            fence=live.grant.fence,
-        )
+        retry = ModelRetried(attempt=attempt, delay_ms=delay_ms, error=failure)
+
+        def commit(tx: Transaction) -> None:
+            assert_fence(tx, live.grant)
+            tx.append(
+                live.session_id,
+                retry,
+                actor=turn.actor,
+                turn_id=live.turn_id,
+                fence=live.grant.fence,
+            )
+
+        await turn.log.transact(commit)
 
     draft = Draft(
         turn.log,
         turn.numbering,
-        session_id=live.session_id,
-        turn_id=live.turn_id,
+        grant=live.grant,
         interval_ms=turn.draft_interval_ms,
         bytes=turn.draft_bytes,
     )
@@ -335,21 +355,20 @@ async def _run_calls(turn: Turn, progress: _Progress, answer: Answer) -> bool:
     looping = progress.goes_round(calls)
     async with reading(caller, () if looping else calls) as reads:
         quick = await reads.quick()
-        with caller.expecting(calls):
-            await turn.log.transact(lambda tx: _write_calls(tx, turn, answer, calls, quick))
-            progress.answer = None
-            turn.live.touch()
-            for settled in quick:
-                progress.ran(settled.call, settled.output)
-            if looping:
-                for call in calls:
-                    await caller.refuse(
-                        call, "Not run: the same calls were made twice before, with the same end."
-                    )
-            elif len(quick) < len(calls):
-                over = {settled.call.call_id for settled in quick}
-                left = [call for call in calls if call.call_id not in over]
-                await _run_batch(turn, progress, left, reads.run)
+        await turn.log.transact(lambda tx: _write_calls(tx, turn, answer, calls, quick))
+        progress.answer = None
+        turn.live.touch()
+        for settled in quick:
+            progress.ran(settled.call, settled.output)
+        if looping:
+            for call in calls:
+                await caller.refuse(
+                    call, "Not run: the same calls were made twice before, with the same end."
+                )
+        elif len(quick) < len(calls):
+            over = {settled.call.call_id for settled in quick}
+            left = [call for call in calls if call.call_id not in over]
+            await _run_batch(turn, progress, left, reads.run)
     return looping
 
 
@@ -364,6 +383,7 @@ async def _run_batch(
 
     async def execute(call: Call) -> ToolOutput:
         _go_on(live)
+        _holds(turn)
         live.touch()
         output = await caller.keep(await run(call))
         live.touch()
@@ -409,17 +429,19 @@ async def _try_to_end(turn: Turn, progress: _Progress, answer: Answer) -> bool:
         if answer.worth_keeping
         else None
     )
-    ended = await turn.log.transact(
-        lambda tx: complete(
-            tx,
-            turn.live.grant,
-            ending,
-            said,
-            actor=turn.actor,
-            sources=turn.sources,
-            hooks=turn.hooks,
+    grant, actor, sources = turn.live.grant, turn.actor, turn.sources
+    if turn.completion:
+        ended = await turn.log.transact(
+            lambda tx: decide_to_end(tx, grant, said, actor=actor, sources=sources)
         )
-    )
+        if ended:
+            progress.decided = (ending, said)
+    else:
+        ended = await turn.log.transact(
+            lambda tx: complete(
+                tx, grant, ending, said, actor=actor, sources=sources, hooks=turn.hooks
+            )
+        )
     progress.answer = None
     return ended
 
@@ -428,23 +450,37 @@ async def _try_to_end(turn: Turn, progress: _Progress, answer: Answer) -> bool:
 
 
 async def _end(turn: Turn, progress: _Progress, work: "asyncio.Task[None]") -> None:
-    """Commits the end that fits how the work ended, unless it has committed its own."""
+    """Commits the end that fits how the work ended, unless it has committed its own. Whoever is
+    cancelled meanwhile and comes again waits for the same end."""
+    if progress.ending is None:
+        name = f"end of {turn.live.turn_id}"
+        progress.ending = asyncio.create_task(_write_end(turn, progress, work), name=name)
+    await asyncio.shield(progress.ending)
+
+
+async def _write_end(turn: Turn, progress: _Progress, work: "asyncio.Task[None]") -> None:
     live = turn.live
-    fault: BaseException | None = None
-    if work.done() and not work.cancelled():
-        fault = work.exception()
-        if fault is None and live.cause is None:
-            return
-        if isinstance(fault, StaleFence):
-            _log.warning("turn %s lost its session and stopped: %s", live.turn_id, fault)
-            return
+    if progress.decided is not None:
+        ending, said = progress.decided
+    else:
+        fault: BaseException | None = None
+        if work.done() and not work.cancelled():
+            fault = work.exception()
+            if fault is None and live.cause is None:
+                return
+            if isinstance(fault, StaleFence):
+                _log.warning("turn %s lost its session and stopped: %s", live.turn_id, fault)
+                return
+        ending = ending_of(live, fault, **_figures(turn, progress))
+        said = _partial(turn, progress)
     await write_end(
         turn.log,
         live.grant,
-        ending_of(live, fault, **_figures(turn, progress)),
+        ending,
         actor=turn.actor,
-        partial=_partial(turn, progress),
+        said=said,
         hooks=turn.hooks,
+        completion=turn.completion,
     )
 
 

@@ -7,9 +7,12 @@ approvals keep their ids and can be answered from anywhere; the answer is the tr
 
 from collections.abc import Sequence
 
-from callboard_rpc.common import ApprovalId, TurnId
-from callboard_rpc.events import TurnParked
+from attrs import evolve
 
+from callboard_rpc.common import ApprovalId, TurnId
+from callboard_rpc.events import CancelRequested, TurnParked
+
+from ..log.record import Record
 from ..log.transaction import SQL as LOG_SQL
 from ..log.transaction import Transaction
 from .finish import Ending, Hook, close_turn
@@ -31,6 +34,18 @@ def waits_only(tx: Transaction, grant: Grant) -> tuple[str, ...]:
     if all(effect == "read" for effect in effects):
         return pending if len(pending) == len(calls) else ()
     return pending if calls[0][3] == "pending" else ()
+
+
+def cancelled(tx: Transaction, grant: Grant, ending: Ending) -> Ending | None:
+    """The end of a turn that somebody had asked to stop when its server did: the wish holds, so it is
+    neither parked nor merely interrupted. None when nobody had."""
+    row = tx.one(SQL["cancel_wish"], grant.session_id, grant.turn_id)
+    if row is None:
+        return None
+    record = Record.of(row)
+    wish: CancelRequested = record.value
+    reason = wish.reason or "the turn was cancelled"
+    return evolve(ending, outcome="cancelled", by=record.by, reason=reason)
 
 
 def park(tx: Transaction, grant: Grant, approvals: tuple[str, ...]) -> None:

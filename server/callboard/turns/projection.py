@@ -130,7 +130,9 @@ def _on_result(tx: Transaction, record: Record) -> None:
 
 
 def _forget(tx: Transaction, session_id: str) -> None:
-    for statement in ("forget_turns", "forget_open_calls", "forget_triggers", "delete_owner"):
+    # the owner's row stays, without an owner: should a session of this id ever be again (imported
+    # anew), its fences go on from there, and a run from before can write nothing into it
+    for statement in ("forget_turns", "forget_open_calls", "forget_triggers", "disown"):
         tx.execute(SQL[statement], session_id)
 
 

@@ -24,8 +24,13 @@ SELECT session_id, fence, kind, turn_id FROM owners WHERE host_id = ? AND fence 
 -- name: live_owners
 SELECT session_id, fence, kind, turn_id, host_id FROM owners WHERE fence IS NOT NULL;
 
--- name: delete_owner
-DELETE FROM owners WHERE session_id = ?;
+-- name: seize
+UPDATE owners SET next_fence = next_fence + 1, fence = next_fence, host_id = ?
+WHERE session_id = ? AND fence = ? RETURNING fence;
+
+-- name: disown
+UPDATE owners SET fence = NULL, kind = NULL, turn_id = NULL, host_id = NULL, state = NULL
+WHERE session_id = ?;
 
 -- name: insert_turn
 INSERT INTO turns (turn_id, session_id, idx, state, trigger, model, started_at)
@@ -145,6 +150,12 @@ SELECT seq, state, turn_id FROM triggers WHERE session_id = ? AND client_message
 SELECT coalesce(
   (SELECT min(seq) - 1 FROM triggers WHERE session_id = ?1 AND state = 'pending'),
   (SELECT max(seq) FROM triggers WHERE session_id = ?1), 0);
+
+-- name: cancel_wish
+SELECT pos, session_id, seq, event_id, type, at, actor, turn_id, fence, data FROM events
+WHERE session_id = ?1 AND turn_id = ?2 AND type = 'cancel_requested'
+  AND seq > (SELECT coalesce(min(seq), 0) FROM triggers WHERE session_id = ?1 AND turn_id = ?2)
+ORDER BY seq LIMIT 1;
 
 -- name: message_of_turn
 SELECT 1 FROM events

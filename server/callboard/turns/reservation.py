@@ -7,12 +7,13 @@ unless a run has taken the first over.
 """
 
 import asyncio
+import contextvars
 import logging
 from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from callboard_rpc.common import Actor, TurnId, Usage
 from callboard_rpc.errors import CallboardError
@@ -24,6 +25,7 @@ from ..log.transaction import Transaction
 from .projection import SQL
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 _log = logging.getLogger(__name__)
 
@@ -77,17 +79,39 @@ def take(
     return fence
 
 
+def seize(tx: Transaction, grant: Grant, host_id: str) -> Grant | None:
+    """Takes a session from an owner that is gone, under a new fence: whatever that owner may yet want
+    to write is refused from here on. None when it is not the owner any more."""
+    rows = tx.all(SQL["seize"], host_id, grant.session_id, grant.fence)
+    return evolve(grant, fence=rows[0][0]) if rows else None
+
+
 def _a_new_turn(_: Transaction) -> None:
+    return None
+
+
+def _is_known(_: Transaction) -> None:
+    return None
+
+
+def _as_it_is(_: Transaction, __: Grant) -> Any:
     return None
 
 
 class Reservations:
     """Hands out reservations for one host. Releases run in tasks of their own, so that cancelling
-    whoever waits for one strands nothing (execution 6)."""
+    whoever waits for one strands nothing (execution 6).
 
-    def __init__(self, log: Log, host_id: str) -> None:
+    `attend` makes sure, in the transaction that takes a session, that the others know this host: what
+    an unknown host owns is taken from it.
+    """
+
+    def __init__(
+        self, log: Log, host_id: str, *, attend: Callable[[Transaction], None] = _is_known
+    ) -> None:
         self._log = log
         self.host_id = host_id
+        self._attend = attend
         self._releases: set[asyncio.Task[None]] = set()
 
     async def reserve(
@@ -108,6 +132,7 @@ class Reservations:
             fence = take(tx, session_id, self.host_id, kind="run", turn_id=turn_id)
             if fence is None:
                 return AlreadyRunning(turn_id=_running(tx, session_id))
+            self._attend(tx)
             grant = Grant(session_id=session_id, turn_id=turn_id, fence=fence)
             begun = begin(tx, grant)
             if begun is None:
@@ -147,21 +172,49 @@ class Reservations:
         if grant is not None:
             await self.abandon(grant)
 
-    async def prepare(self, session_id: str) -> "PreparationReservation":
-        """Takes the session for a change of its history. Raises turnInProgress while it has an owner."""
+    async def prepare(
+        self, session_id: str, begin: Callable[[Transaction, Grant], T] = _as_it_is
+    ) -> "PreparationReservation[T]":
+        """Takes the session for a change of its history (execution 29), together with what `begin`
+        finds or writes; it refuses by raising.
 
-        def commit(tx: Transaction) -> Grant:
+        Raises sessionNotFound, and turnInProgress while the session has an owner or a turn that waits,
+        parked, for an approval: what that turn has asked for must be there when the answer comes.
+        """
+
+        def commit(tx: Transaction) -> tuple[Grant, T]:
             fence = take(tx, session_id, self.host_id, kind="prepare", turn_id=None)
             if fence is None:
-                turn_id = _running(tx, session_id)
+                raise _is_taken(tx, session_id)
+            self._attend(tx)
+            if tx.one(SQL["last_seq"], session_id) is None:
+                raise CallboardError("sessionNotFound", f"there is no session {session_id[:80]!r}")
+            parked: str | None = tx.value(SQL["parked_turn"], session_id)
+            if parked is not None:
                 raise CallboardError(
                     "turnInProgress",
-                    f"session {session_id} is running; wait for the turn to end, or cancel it",
-                    data={"turnId": turn_id},
+                    f"turn {parked} of session {session_id} waits for an approval; answer that, or "
+                    "cancel the turn",
+                    data={"turnId": parked},
                 )
-            return Grant(session_id=session_id, turn_id="", fence=fence)
+            grant = Grant(session_id=session_id, turn_id="", fence=fence)
+            return grant, begin(tx, grant)
 
-        return PreparationReservation(self, await self._taking(commit, lambda grant: grant))
+        grant, begun = await self._taking(commit, lambda taken: taken[0])
+        return PreparationReservation(self, grant, begun)
+
+    async def write(self, grant: Grant, function: Callable[[Transaction], T], *, last: bool) -> T:
+        """Writes under a reservation's fence, and with the `last` write gives the session back.
+        Raises `StaleFence`."""
+
+        def commit(tx: Transaction) -> T:
+            assert_fence(tx, grant)
+            result = function(tx)
+            if last:
+                tx.execute(SQL["release"], grant.session_id, grant.fence)
+            return result
+
+        return await self._log.transact(commit)
 
     async def abandon(self, grant: Grant) -> None:
         """Ends a run that never began, as cancelled, and frees the session. A no-op when the
@@ -192,7 +245,8 @@ class Reservations:
         return self._in_background(self.abandon(grant))
 
     def _in_background(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
-        task = asyncio.get_running_loop().create_task(work)
+        # a clean context: what a request wants to know of its work is no affair of a release
+        task = asyncio.get_running_loop().create_task(work, context=contextvars.Context())
         self._releases.add(task)
         task.add_done_callback(self._released)
         return task
@@ -211,6 +265,25 @@ class Reservations:
 def _running(tx: Transaction, session_id: str) -> str:
     row = tx.one(SQL["owner"], session_id)
     return "" if row is None or row[3] is None else row[3]
+
+
+def _is_taken(tx: Transaction, session_id: str) -> CallboardError:
+    turn_id = _running(tx, session_id)
+    if turn_id:
+        said = "is running; wait for the turn to end, or cancel it"
+    else:
+        said = "is being changed (summarised or rewound) just now; try again when that is done"
+    return CallboardError(
+        "turnInProgress", f"session {session_id} {said}", data={"turnId": turn_id or None}
+    )
+
+
+def _lost(grant: Grant) -> CallboardError:
+    return CallboardError(
+        "leaseLost",
+        f"session {grant.session_id} was closed, deleted or taken over while it was being changed; "
+        "what was not written until then is not written any more",
+    )
 
 
 class _Nothing(Exception):
@@ -258,16 +331,32 @@ class ExecutionReservation:
             await asyncio.shield(self._reservations.release(self.grant))
 
 
-class PreparationReservation:
-    """The right to change a session's history. It has no turn, and cannot start one."""
+class PreparationReservation(Generic[T]):
+    """The right to change a session's history. It has no turn, writes no event of its own, and cannot
+    start a run. `begun` is what the transaction found that took the session.
 
-    def __init__(self, reservations: Reservations, grant: Grant) -> None:
+    What was written under a fence that is not the session's any more leaves the context as leaseLost.
+    """
+
+    def __init__(self, reservations: Reservations, grant: Grant, begun: T) -> None:
         self._reservations = reservations
         self.grant = grant
+        self.begun = begun
         self._armed = True
 
-    async def __aenter__(self) -> "PreparationReservation":
+    async def __aenter__(self) -> "PreparationReservation[T]":
         return self
+
+    async def transact(self, function: Callable[[Transaction], U]) -> U:
+        """Writes under the fence, in one transaction."""
+        return await self._reservations.write(self.grant, function, last=False)
+
+    async def conclude(self, function: Callable[[Transaction], U]) -> U:
+        """Writes under the fence and gives the session back, in one transaction: nobody sees the one
+        without the other."""
+        result = await self._reservations.write(self.grant, function, last=True)
+        self._armed = False
+        return result
 
     async def __aexit__(
         self,
@@ -276,9 +365,11 @@ class PreparationReservation:
         trace: TracebackType | None,
     ) -> None:
         await self.abandon()
+        if isinstance(fault, StaleFence):
+            raise _lost(self.grant) from fault
 
     async def abandon(self) -> None:
-        """Gives the session back. A no-op the second time."""
+        """Gives the session back. A no-op the second time, and after `conclude`."""
         if self._armed:
             self._armed = False
             await asyncio.shield(self._reservations.release(self.grant))

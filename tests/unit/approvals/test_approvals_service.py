@@ -138,7 +138,6 @@ async def test_coordination_71_a_cancelled_question_cannot_be_answered_any_more(
         session_id = await new_session(host, tmp_path)
         await _ask(host, session_id, "apr_1")
         await _ask(host, session_id, "apr_2")
-        host.approvals.expect("apr_1")
         waiting = asyncio.ensure_future(host.approvals.wait("apr_1"))
         await host.log.transact(
             lambda tx: end_of_turn(tx, "trn_x", by=CLIENT, via="cancel", reason="enough")
@@ -158,7 +157,7 @@ async def test_a_second_end_by_whatever_road_changes_nothing(tmp_path: Path) -> 
         session_id = await new_session(host, tmp_path)
         await _ask(host, session_id, "apr_1")
         first = await host.approvals.answer("apr_1", "reject_once", by=CLIENT, via="request")
-        await host.approvals.settle("apr_1", reason="late")
+        await host.approvals.settle("apr_1", reason="late", holds=lambda _: None)
         await host.log.transact(lambda tx: withdraw(tx, "apr_1", by=CLIENT, reason="late", fence=0))
         allowed = Resolution(outcome="allowed", by=OTHER, via="method", at=host.log.now())
         assert await host.log.transact(lambda tx: decide(tx, "apr_1", allowed)) is None
@@ -169,7 +168,6 @@ async def test_a_second_end_by_whatever_road_changes_nothing(tmp_path: Path) -> 
 async def test_an_answer_that_comes_before_the_wait_is_not_missed(tmp_path: Path) -> None:
     async with host_in(tmp_path) as host:
         session_id = await new_session(host, tmp_path)
-        host.approvals.expect("apr_1")
         await _ask(host, session_id, "apr_1")
         await host.approvals.answer("apr_1", "allow_once", by=CLIENT, via="method")
         assert (await host.approvals.wait("apr_1")).option_id == "allow_once"
@@ -178,7 +176,6 @@ async def test_an_answer_that_comes_before_the_wait_is_not_missed(tmp_path: Path
 async def test_cancelling_the_wait_decides_nothing(tmp_path: Path) -> None:
     async with host_in(tmp_path) as host:
         session_id = await new_session(host, tmp_path)
-        host.approvals.expect("apr_1")
         await _ask(host, session_id, "apr_1")
         waiting = asyncio.ensure_future(host.approvals.wait("apr_1"))
         await asyncio.sleep(0)
@@ -194,7 +191,6 @@ async def test_interrupts_57_an_answer_in_another_host_of_the_store_ends_the_wai
 ) -> None:
     async with host_in(tmp_path) as host, host_in(tmp_path) as other:
         session_id = await new_session(host, tmp_path)
-        host.approvals.expect("apr_1")
         await _ask(host, session_id, "apr_1")
         waiting = asyncio.ensure_future(host.approvals.wait("apr_1"))
         await other.approvals.answer("apr_1", "reject_once", by=OTHER, via="method", feedback="no")
@@ -209,7 +205,6 @@ async def test_coordination_77_an_answer_that_cannot_be_written_is_no_answer(
 ) -> None:
     async with host_in(tmp_path) as host:
         session_id = await new_session(host, tmp_path)
-        host.approvals.expect("apr_1")
         await _ask(host, session_id, "apr_1")
         waiting = asyncio.ensure_future(host.approvals.wait("apr_1"))
         await host.log.transact(lambda tx: tx.execute("PRAGMA query_only = ON"))

@@ -62,6 +62,7 @@ async def test_everything_is_private_from_the_first_byte_whatever_the_umask(tmp_
         "store.db-wal": 0o600,
         "store.db-shm": 0o600,
         "store.db.locks": 0o700,
+        "store.db.locks/open.lock": 0o600,
         "store.db.locks/turnstile.lock": 0o600,
         "store.db.locks/writer.lock": 0o600,
     }

@@ -202,6 +202,7 @@ async def stage(
     hooks: Sequence[Any] = (),
     environ: Mapping[str, str] | None = None,
     allow: bool = False,
+    features: Sequence[Feature] = (),
 ) -> AsyncGenerator[Stage]:
     """`allow`: commands and writes are allowed without asking."""
     if allow:
@@ -212,7 +213,7 @@ async def stage(
         )
     puppet = Puppet(*scenes)
     feature = Feature(name="tests", tools=tools, hooks=hooks)
-    async with host_in(folder, features=[feature], environ=environ) as host:
+    async with host_in(folder, features=[feature, *features], environ=environ) as host:
 
         async def resolve(model_id: str | None = None, *, text_tool_calls: bool = False) -> Puppet:
             return puppet

@@ -40,6 +40,7 @@ from ..call import Call, Handler
 from ..pages import LARGEST, invalid, is_folder_name, number, page_size, sized, text
 from ..progress import Progress
 from .client import Clients, actor_of
+from .remade import cancelled
 
 
 def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
@@ -118,18 +119,14 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
         )
 
     async def cancel(call: Call, params: SessionCancelParams) -> SessionCancelResult:
-        cancelled = await host.sessions.cancel(
+        stopped = await host.sessions.cancel(
             params.session_id,
             by=actor_of(call),
             scope=params.scope,
             turn_id=params.turn_id,
             reason=params.reason,
         )
-        return SessionCancelResult(
-            state="idle" if cancelled.turn_id is None else "cancelling",
-            turn_id=None if cancelled.turn_id is None else TurnId(cancelled.turn_id),
-            dropped=cancelled.dropped,
-        )
+        return cancelled(stopped.turn_id, stopped.dropped)
 
     async def wait(call: Call, params: SessionWaitParams) -> SessionWaitResult:
         with Progress(call, params.work_done_token, "Waiting for the agent") as progress:

@@ -1,0 +1,119 @@
+"""Files that are whole or not there, also after a crash: written, synced, renamed, the folder synced."""
+
+import contextlib
+import errno
+import os
+from collections.abc import Generator
+from pathlib import Path
+
+from callboard_rpc.errors import CallboardError
+
+from .lockfile import try_exclusive
+
+
+def sync_file(path: Path) -> None:
+    """Returns when the disk has what was written to a file."""
+    descriptor = os.open(path, os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_folder(path: Path) -> None:
+    """Returns when the disk has which files a folder holds, where the system can tell."""
+    if os.name != "posix":  # pragma: no cover - Windows keeps its folders by itself
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Puts a small private file in its place, durably."""
+    part = path.with_name(path.name + ".part")
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        os.write(descriptor, data)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    part.replace(path)
+    sync_folder(path.parent)
+
+
+def make_private(path: Path) -> None:
+    """Makes a file that nobody else may read. Raises `FileExistsError`."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+
+
+def free_name(path: Path) -> Path:
+    """`path`, or the same with the first number that nothing has yet."""
+    candidate, number = path, 1
+    while candidate.exists() or candidate.is_symlink():
+        number += 1
+        candidate = path.with_name(f"{path.name}-{number}")
+    return candidate
+
+
+def keep(part: Path, target: Path, *, overwrite: bool = False) -> None:
+    """Gives a finished part its name, durably. Raises `FileExistsError` unless it may `overwrite`."""
+    if overwrite:
+        part.replace(target)
+    else:
+        try:
+            os.link(part, target)
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without links: the look and the name are two steps then
+            if target.exists():
+                raise FileExistsError(
+                    errno.EEXIST, os.strerror(errno.EEXIST), str(target)
+                ) from None
+            part.rename(target)
+        else:
+            part.unlink()
+    sync_folder(target.parent)
+
+
+@contextlib.contextmanager
+def part_of(target: Path) -> Generator[Path]:
+    """An empty private file beside `target`, for whoever makes it. It is gone afterwards, unless it was
+    renamed; what a killed process has left of its own is taken over.
+
+    Raises storeBusy when another process makes the same file just now.
+    """
+    part = target.with_name(f".{target.name}.callboard-part")
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+    descriptor = os.open(part, flags, 0o600)
+    try:
+        if not try_exclusive(descriptor) or not _is_at(descriptor, part):
+            raise CallboardError(
+                "storeBusy",
+                f"another process makes {target} just now; wait for it, or choose another name",
+                retry_after_ms=1_000,
+            )
+        try:
+            os.ftruncate(descriptor, 0)
+            _forget_companions(part)
+            yield part
+        finally:
+            if _is_at(descriptor, part):
+                _forget_companions(part)
+                part.unlink()
+    finally:
+        os.close(descriptor)
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.lstat())
+    except FileNotFoundError:
+        return False
+
+
+def _forget_companions(path: Path) -> None:
+    for tail in ("-journal", "-wal", "-shm"):
+        path.with_name(path.name + tail).unlink(missing_ok=True)

@@ -1,0 +1,84 @@
+"""The answers of methods that change something, made once more from what their transaction decided.
+
+A server may be killed between the commit of the work and that of its answer; see `idempotency`.
+"""
+
+from callboard_rpc.approvals import ApprovalResult, Rule, RuleResult
+from callboard_rpc.common import Empty, Json, TurnId
+from callboard_rpc.convert import structure
+from callboard_rpc.sessions import (
+    PromptOutcome,
+    SessionCancelResult,
+    SessionCompactResult,
+    SessionPromptResult,
+    SessionResult,
+)
+
+from ...host import Host
+from ...turns.projection import SQL as TURN_SQL
+from ..idempotency import Remake
+
+
+def remakes(host: Host) -> dict[str, Remake]:
+    """By method."""
+
+    async def session(outcome: Json) -> SessionResult:
+        return SessionResult(
+            session=await host.reading.session(outcome["session_id"]), cursor=host.log.cursor()
+        )
+
+    async def prompt(outcome: Json) -> SessionPromptResult:
+        session_id, seq = outcome["session_id"], outcome["seq"]
+        await host.reading.session(session_id)
+        ((delivery, turn_id),) = await host.log.query(TURN_SQL["trigger"], session_id, seq)
+        steered = delivery == "steer"
+        if outcome["behind"] is not None and not steered:
+            turn_id = None  # it had to wait, whatever has become of it since
+        waiting: PromptOutcome = "queued" if turn_id is None else "started"
+        return SessionPromptResult(
+            event_seq=seq,
+            outcome="steered" if steered else waiting,
+            turn_id=None if turn_id is None else TurnId(turn_id),
+            cursor=host.log.cursor(),
+        )
+
+    async def cancel(outcome: Json) -> SessionCancelResult:
+        return cancelled(outcome["turn_id"], tuple(outcome["dropped"]))
+
+    async def delete(_: Json) -> Empty:
+        return Empty()
+
+    async def compact(outcome: Json) -> SessionCompactResult:
+        return SessionCompactResult(
+            compacted=True, summary_seq=outcome["seq"], cursor=host.log.cursor()
+        )
+
+    async def approval(outcome: Json) -> ApprovalResult:
+        return ApprovalResult(approval=await host.approvals.get(outcome["approval_id"]))
+
+    async def rule(outcome: Json) -> RuleResult:
+        return RuleResult(rule=structure(outcome["rule"], Rule))
+
+    return {
+        "session/create": session,
+        "session/update": session,
+        "session/archive": session,
+        "session/unarchive": session,
+        "session/close": session,
+        "session/prompt": prompt,
+        "session/cancel": cancel,
+        "session/delete": delete,
+        "session/compact": compact,
+        "approval/answer": approval,
+        "approval/ruleAdd": rule,
+        "approval/ruleRemove": rule,
+    }
+
+
+def cancelled(turn_id: str | None, dropped: tuple[int, ...]) -> SessionCancelResult:
+    """What ``session/cancel`` answers."""
+    return SessionCancelResult(
+        state="idle" if turn_id is None else "cancelling",
+        turn_id=None if turn_id is None else TurnId(turn_id),
+        dropped=dropped,
+    )

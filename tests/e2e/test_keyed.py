@@ -1,0 +1,272 @@
+"""A key makes a request that changes something once, in real processes: after kill -9, and in two at once."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from callboard.log.lockfile import TurnLock
+from callboard_rpc.methods import METHODS
+from harness.process import Gone, RpcError, ServerProcess, scenario
+
+DYING = (str(Path(__file__).with_name("dying_server.py")), "serve")
+SCENE = """
+rules:
+  - when: {system: {contains: "You write the summary"}}
+    answer: [{say: "A summary."}]
+  - when: {last_tool: {name: run_command}}
+    answer: [{say: "Ran it."}]
+  - when: {last_user: {contains: run}}
+    answer: [{call: {tool: run_command, arguments: {command: "echo x >> ran.txt"}}}]
+  - when: {last_user: {contains: hang}}
+    answer: [{say: "Working"}, {hang: true}]
+default: [{say: "Heard."}]
+"""
+KEYED = sorted(m.name for m in METHODS.values() if m.mutates)
+SAY = [{"type": "text", "text": "hello"}]
+
+
+class Stage:
+    """A session for each method, in the state in which the method changes something."""
+
+    def __init__(self, server: ServerProcess, work: Path) -> None:
+        self.server = server
+        self.work = work
+
+    def session(self, *said: str, **more: Any) -> str:
+        session_id = self.server.create(self.work, mode="work", **more)
+        for text in said:
+            self.server.prompt(session_id, text)
+            self.server.wait(session_id)
+        return session_id
+
+    def hanging(self) -> str:
+        session_id = self.server.create(self.work, mode="work")
+        self.server.prompt(session_id, "hang")
+        return session_id
+
+    def asked(self) -> tuple[str, str]:
+        session_id = self.server.create(self.work, mode="work")
+        self.server.prompt(session_id, "run")
+        waited = self.server.wait(session_id, "attention")
+        return session_id, waited["approvals"][0]["approvalId"]
+
+    def rule(self) -> dict[str, Any]:
+        added = self.server.call(
+            "approval/ruleAdd", scope="workspace", effect="deny", tool="run_command",
+            pattern="never *", workspace=str(self.work),
+        )  # fmt: skip
+        return added["rule"]
+
+    def requests(self) -> dict[str, dict[str, Any]]:
+        """Params that change something, by method."""
+        gone = self.session()
+        self.server.call("session/archive", sessionId=gone)
+        _, approval = self.asked()
+        return {
+            "session/create": {"cwd": str(self.work), "title": "made once"},
+            "session/prompt": {"sessionId": self.session(), "content": SAY},
+            "session/cancel": {"sessionId": self.hanging()},
+            "session/update": {"sessionId": self.session(), "title": "new"},
+            "session/archive": {"sessionId": self.session()},
+            "session/unarchive": {"sessionId": gone},
+            "session/close": {"sessionId": self.session()},
+            "session/delete": {"sessionId": self.session()},
+            "session/compact": {"sessionId": self.session("one", "two")},
+            "approval/answer": {"approvalId": approval, "optionId": "reject_once"},
+            "approval/ruleAdd": {
+                "scope": "workspace", "effect": "deny", "tool": "run_command",
+                "pattern": "rm *", "workspace": str(self.work),
+            },
+            "approval/ruleRemove": {"ruleId": self.rule()["ruleId"]},
+        }  # fmt: skip
+
+
+OTHER: dict[str, dict[str, Any]] = {
+    "session/create": {"title": "another"},
+    "session/prompt": {"content": [{"type": "text", "text": "bye"}]},
+    "session/cancel": {"reason": "another"},
+    "session/update": {"title": "another"},
+    "approval/answer": {"optionId": "allow_once"},
+    "approval/ruleAdd": {"pattern": "mv *"},
+    "approval/ruleRemove": {"ruleId": "rule_other"},
+}
+"""What another request with the same key asks for; another session, where nothing is named."""
+
+
+def other(method: str, params: dict[str, Any]) -> dict[str, Any]:
+    return {**params, **OTHER.get(method, {"sessionId": "ses_other"})}
+
+
+def keyed(server: ServerProcess, method: str, params: dict[str, Any]) -> int:
+    return server.request(method, **params, idempotencyKey="once")
+
+
+def history(server: ServerProcess) -> list[dict[str, Any]]:
+    """All that is in the store."""
+    events: list[dict[str, Any]] = []
+    after: dict[str, Any] = {}
+    while True:
+        page = server.call("event/list", scope={"kind": "all"}, limit=500, **after)
+        events += page["data"]
+        if not page.get("nextCursor"):
+            return events
+        after = {"after": page["nextCursor"]}
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Iterator[tuple[ServerProcess, ServerProcess]]:
+    """Two servers on one store, each with the same client, as an editor that was opened twice."""
+    with ExitStack() as stack:
+        model = scenario(tmp_path, SCENE)
+        yield tuple(
+            stack.enter_context(
+                ServerProcess(tmp_path, model=model, client_id="c", approvals=False)
+            )
+            for _ in range(2)
+        )  # pyright: ignore
+
+
+def test_every_method_that_changes_something_is_done_once_though_its_server_is_killed_before_it_answers(
+    tmp_path: Path, work: Path
+) -> None:
+    model = scenario(tmp_path, SCENE)
+    with ServerProcess(
+        tmp_path, model=model, client_id="c", approvals=False, program=DYING,
+        environ={"DYING_AFTER": str(len(KEYED))},
+    ) as dying:  # fmt: skip
+        requests = Stage(dying, work).requests()
+        assert sorted(requests) == KEYED, "each method has its request here"
+        for method, params in requests.items():
+            keyed(dying, method, params)
+        with pytest.raises(Gone):
+            while True:
+                assert "error" not in dying.receive()
+    assert dying.process.returncode == -9
+
+    with ServerProcess(tmp_path, model=model, client_id="c", approvals=False) as server:
+        cancelled = requests["session/cancel"]["sessionId"]
+        server.wait(cancelled)
+        before = history(server)
+        told = {m: server.result(keyed(server, m, p)) for m, p in requests.items()}
+        again = {m: server.result(keyed(server, m, p)) for m, p in requests.items()}
+        assert json.dumps(told) == json.dumps(again)
+        for method, params in requests.items():
+            with pytest.raises(RpcError) as conflict:
+                server.result(keyed(server, method, other(method, params)))
+            assert conflict.value.kind == "idempotencyConflict", method
+        server.wait(requests["session/prompt"]["sessionId"])
+        answered = server.call("approval/get", approvalId=requests["approval/answer"]["approvalId"])
+        server.wait(answered["approval"]["sessionId"])
+        after = history(server)
+        rules = server.call("approval/ruleList")["data"]
+
+    def events_of(method: str, kind: str) -> list[dict[str, Any]]:
+        session_id = requests[method]["sessionId"]
+        return [e for e in after if e["sessionId"] == session_id and e["type"] == kind]
+
+    asked_now = [e["type"] for e in after[len(before) :] if e["actor"]["kind"] == "client"]
+    assert asked_now == [], "nothing was done a second time"
+
+    (made,) = [
+        e["sessionId"] for e in after
+        if e["type"] == "session_created" and e["data"].get("title") == "made once"
+    ]  # fmt: skip
+    assert told["session/create"]["session"]["sessionId"] == made
+    (said,) = events_of("session/prompt", "message")[:1]
+    assert told["session/prompt"]["eventSeq"] == said["seq"]
+    assert len([e for e in events_of("session/prompt", "message") if "turnId" not in e]) == 1
+    (stop,) = events_of("session/cancel", "cancel_requested")
+    assert told["session/cancel"] == {
+        "state": "cancelling", "turnId": stop["turnId"], "dropped": [],
+    }  # fmt: skip
+    assert told["session/update"]["session"]["title"] == "new"
+    assert len(events_of("session/update", "session_updated")) == 1
+    assert told["session/archive"]["session"]["archived"] is True
+    assert told["session/unarchive"]["session"]["archived"] is False
+    assert told["session/close"]["session"]["status"] == "closed"
+    assert len(events_of("session/close", "session_closed")) == 1
+    assert [
+        e["type"] for e in after if e["sessionId"] == requests["session/delete"]["sessionId"]
+    ] == ["session_deleted"]
+    (summary,) = events_of("session/compact", "summary")
+    assert told["session/compact"]["compacted"] is True
+    assert told["session/compact"]["summarySeq"] == summary["seq"]
+    assert told["approval/answer"] == answered
+    assert answered["approval"]["resolution"]["outcome"] == "rejected"
+    assert told["approval/ruleAdd"]["rule"] in rules
+    assert (
+        told["approval/ruleRemove"]["rule"]["ruleId"] == requests["approval/ruleRemove"]["ruleId"]
+    )
+    assert len(rules) == 1
+    assert not (work / "ran.txt").exists()
+
+
+def test_an_answer_that_was_told_is_told_again_by_the_next_server_whatever_has_become_of_it(
+    tmp_path: Path, work: Path
+) -> None:
+    model = scenario(tmp_path, SCENE)
+    with ServerProcess(tmp_path, model=model, client_id="c", approvals=False) as first:
+        requests = Stage(first, work).requests()
+        told = {m: first.result(keyed(first, m, p)) for m, p in requests.items()}
+        first.kill()
+    with ServerProcess(tmp_path, model=model, client_id="c", approvals=False) as next_:
+        next_.call("session/update", sessionId=requests["session/update"]["sessionId"], title="x")
+        next_.call("session/delete", sessionId=requests["session/archive"]["sessionId"])
+        assert {m: next_.result(keyed(next_, m, p)) for m, p in requests.items()} == told
+
+
+def test_of_two_processes_with_one_key_at_once_one_does_it_and_both_tell_the_same(
+    two: tuple[ServerProcess, ServerProcess], work: Path, tmp_path: Path
+) -> None:
+    stage = Stage(two[0], work)
+    rounds = [stage.requests() for _ in range(3)]
+    asked: list[tuple[str, list[int]]] = []
+    lock = TurnLock(tmp_path / "store.db.locks")
+    with lock.held():  # nobody can write before both have seen that nobody has written
+        for number, requests in enumerate(rounds):
+            for method, params in requests.items():
+                more = {"idempotencyKey": f"once {number}"}
+                asked.append((method, [s.request(method, **params, **more) for s in two]))
+        for server in two:
+            server.call("server/ping")
+    lock.close()
+    for method, ids in asked:
+        answers = []
+        for server, request_id in zip(two, ids, strict=True):
+            answer = next(
+                (m for m in server.seen if m.get("id") == request_id and "method" not in m), None
+            ) or server.until(lambda m, i=request_id: m.get("id") == i and "method" not in m)
+            answers.append(answer.get("result"))
+        if method == "session/compact":  # one at a time summarises; the other is told so
+            answers = [a for a in answers if a is not None] * 2
+        assert answers[0] is not None and answers[0] == answers[1], method
+    for requests in rounds:
+        for method in ("session/prompt", "session/cancel", "session/compact"):
+            two[0].wait(requests[method]["sessionId"])
+    done = Counter(
+        (e["sessionId"], e["type"]) for e in history(two[0]) if e["actor"]["kind"] == "client"
+    )
+    once = {
+        "session/prompt": "message", "session/update": "session_updated",
+        "session/archive": "session_archived", "session/unarchive": "session_unarchived",
+        "session/close": "session_closed", "session/delete": "session_deleted",
+        "session/cancel": "cancel_requested", "session/compact": "summary",
+    }  # fmt: skip
+    for requests in rounds:
+        for method, kind in once.items():
+            assert done[requests[method]["sessionId"], kind] == 1, method
+    made = [e for e in history(two[0]) if e["data"].get("title") == "made once"]
+    assert len(made) == len(rounds)
+    assert len(two[0].call("approval/ruleList")["data"]) == len(rounds)
