@@ -35,6 +35,9 @@ from .sessions.cache import SessionCache
 from .sessions.compacting import Compacting
 from .sessions.dispatch import Dispatcher
 from .sessions.export import Exporting
+from .sessions.inbox import projection as inbox_projection
+from .sessions.inbox import runs as inbox_runs
+from .sessions.inbox.service import Inbox
 from .sessions.permissions import suggestion
 from .sessions.presence import Presence
 from .sessions.profiles import ProfileBook
@@ -197,6 +200,7 @@ class Host:
     reading: Reading
     sessions: Sessions
     dispatcher: Dispatcher
+    inbox: Inbox
     reservations: Reservations
     waiting: Waiting
     exporting: Exporting
@@ -252,6 +256,7 @@ async def open_host(
             turns_projection.PROJECTION,
             approvals.PROJECTION,
             sessions_projection.PROJECTION,
+            inbox_projection.PROJECTION,
             *(p for feature in features for p in feature.projections),
         ),
     )
@@ -285,6 +290,7 @@ async def _tend(host: Host, presence: Presence) -> None:
             if went or not presence.alone:
                 host.log.refresh()
                 await host.dispatcher.wake_own()
+            await host.dispatcher.wake_delivered()
         except CallboardError as error:
             _log.debug("the other servers could not be looked at: %s", error)
         except Exception:
@@ -293,7 +299,7 @@ async def _tend(host: Host, presence: Presence) -> None:
 
 
 def _hooks(features: Sequence[Feature]) -> tuple[Hook, ...]:
-    return tuple(hook for feature in features for hook in feature.hooks)
+    return (inbox_runs.ended, *(hook for feature in features for hook in feature.hooks))
 
 
 def _compose(
@@ -340,7 +346,11 @@ def _compose(
         profiles=environment.profiles_for,
         environ=environment.environ,
         attended=attendance.anybody,
-        sources=(boundary.STEERING, *(s for feature in features for s in feature.sources)),
+        sources=(
+            boundary.STEERING,
+            inbox_runs.source(utc_now),
+            *(s for feature in features for s in feature.sources),
+        ),
         hooks=_hooks(features),
         completion=tuple(hook for feature in features for hook in feature.completion),
         tool_services={k: v for feature in features for k, v in feature.tool_services.items()},
@@ -386,6 +396,7 @@ def _compose(
         cache=cache,
         reading=reading,
         dispatcher=dispatcher,
+        inbox=Inbox(log, dispatcher),
         reservations=reservations,
         sessions=Sessions(
             log,

@@ -203,7 +203,7 @@ class Presenter:
                 return
 
     def _message(self, event: Event, message: Message, *, own: bool) -> None:
-        if message.author.kind != "agent":
+        if message.from_outside:
             if event.seq != self.hidden_seq or not own:
                 self.settle()
                 self.console.print(block(f"› {_text(message)}", "bold blue"), soft_wrap=True)
