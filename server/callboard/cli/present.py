@@ -13,6 +13,7 @@ from callboard_rpc.events import (
     ApprovalDecision,
     ApprovalRequest,
     CancelRequested,
+    DeliveriesDropped,
     Directive,
     Error,
     Event,
@@ -190,6 +191,8 @@ class Presenter:
                     self.say(("cancelling", "yellow"))
             case TriggersDropped(reason=reason):
                 self.say((f"waiting prompts were dropped: {reason}", "yellow"))
+            case DeliveriesDropped(deliveries=deliveries, reason=reason):
+                self.say((f"{len(deliveries)} deliveries were dropped: {reason}", "yellow"))
             case SessionDeleted():
                 self.say(("the session was deleted", "yellow"))
             case ModeChanged(mode=mode):

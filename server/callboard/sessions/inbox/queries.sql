@@ -69,6 +69,9 @@ WHERE i.wake = 'asked' AND i.attempts < ?3 AND s.closed = 0 AND o.fence IS NULL
   AND i.generation < coalesce((SELECT min(b.generation) FROM inbox b
                                WHERE b.session_id = i.session_id AND b.claim_expires > ?2), 1 << 62);
 
+-- name: is_asked
+SELECT 1 FROM inbox WHERE session_id = ? AND wake = 'asked' LIMIT 1;
+
 -- name: tried
 UPDATE inbox SET turn_id = ?, host_id = ?, attempts = attempts + 1
 WHERE session_id = ? AND wake = 'asked';

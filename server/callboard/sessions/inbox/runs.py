@@ -36,6 +36,11 @@ def due_sessions(query: Query, host_id: str, now: str) -> list[str]:
     return [row[0] for row in query(SQL["due_sessions"], host_id, now, MAX_ATTEMPTS)]
 
 
+def is_asked(query: Query, session_id: str) -> bool:
+    """Whether somebody's wish that a turn takes something in is still open."""
+    return bool(query(SQL["is_asked"], session_id))
+
+
 def begun(tx: Transaction, grant: Grant, host_id: str) -> None:
     """A turn begins, for whatever reason: it tries what was asked. Counted before it runs, so that what
     brings the process down is not tried for ever."""
