@@ -175,6 +175,7 @@ class Summary:
     author: Author
     reason: Literal["command", "tool", "window"]
     usage: Usage | None = None
+    model: str | None = None
 
 
 @frozen(kw_only=True)

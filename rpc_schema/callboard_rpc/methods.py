@@ -87,6 +87,12 @@ from .streams import (
     SubscribeResult,
     UnsubscribeParams,
 )
+from .transfer import (
+    SessionImportParams,
+    SessionImportResult,
+    SessionUsageParams,
+    SessionUsageResult,
+)
 
 Direction = Literal["clientToServer", "serverToClient"]
 
@@ -329,8 +335,31 @@ _TABLE = (
         name="session/export",
         params=SessionExportParams,
         result=SessionExportResult,
-        errors=_SESSION,
+        errors=(*_SESSION, "invalidCursor"),
         doc="The session as JSON lines or Markdown.",
+    ),
+    Method(
+        name="session/import",
+        params=SessionImportParams,
+        result=SessionImportResult,
+        mutates=True,
+        errors=(
+            "importRefused",
+            "sessionExists",
+            "pathNotFound",
+            "pathDenied",
+            "messageTooLarge",
+            "leaseLost",
+            *_STORE,
+        ),
+        doc="A session from what an export wrote; all of it, or nothing.",
+    ),
+    Method(
+        name="session/usage",
+        params=SessionUsageParams,
+        result=SessionUsageResult,
+        errors=(*_SESSION, "invalidCursor"),
+        doc="Tokens and cost by run, model, session and tree.",
     ),
     Method(
         name="event/subscribe",

@@ -236,6 +236,7 @@ class SessionMutateParams:
 class SessionCompactParams:
     session_id: SessionId
     instructions: str | None = None
+    work_done_token: str | int | None = None
     idempotency_key: str | None = None
     meta: Json | None = None
 
@@ -278,12 +279,17 @@ class SessionExportParams:
     format: Literal["jsonl", "markdown"] = "jsonl"
     cursor: str | None = None
     limit: int | None = None
+    work_done_token: str | int | None = None
     meta: Json | None = None
 
 
 @frozen(kw_only=True)
 class SessionExportResult:
-    """A piece of the export; ask again with `next_cursor` until it is null."""
+    """A piece of the export; ask again with `next_cursor` until it is null.
+
+    The pieces of ``jsonl`` make a file for ``session/import``: the session as it was when the first piece
+    was asked for.
+    """
 
     text: str
     next_cursor: str | None = None

@@ -35,12 +35,16 @@ from .sessions.cache import SessionCache
 from .sessions.compacting import Compacting
 from .sessions.dispatch import Dispatcher
 from .sessions.export import Exporting
+from .sessions.inbox import projection as inbox_projection
+from .sessions.inbox import runs as inbox_runs
+from .sessions.inbox.service import Inbox
 from .sessions.permissions import suggestion
 from .sessions.presence import Presence
 from .sessions.profiles import ProfileBook
 from .sessions.reading import Reading
 from .sessions.runner import Services, TurnRunner
 from .sessions.service import SessionLimits, Sessions
+from .sessions.telling import RunListener, RunListeners, Telling
 from .sessions.waiting import Waiting
 from .tools.base import Tool
 from .tools.builtin import builtin_tools
@@ -70,8 +74,8 @@ TASKS_END_S = 0.5
 @frozen(kw_only=True)
 class Feature:
     """What a feature brings: tools that a model may call, things that wait at a boundary, tables that
-    follow the log, what is written with the end of a turn, what is done before that is committed, and
-    JSON-RPC handlers by method name."""
+    follow the log, what is written with the end of a turn, what is done before that is committed, who
+    hears of it afterwards, and JSON-RPC handlers by method name."""
 
     name: str
     tools: Sequence[Tool] = ()
@@ -79,6 +83,7 @@ class Feature:
     projections: Sequence[Projection] = ()
     hooks: Sequence[Hook] = ()
     completion: Sequence[CompletionHook] = ()
+    listeners: Callable[["Host"], Sequence[RunListener]] | None = None
     tool_services: Mapping[str, Any] = field(factory=dict[str, Any])
     methods: Callable[["Host"], Mapping[str, Any]] | None = None
 
@@ -197,6 +202,8 @@ class Host:
     reading: Reading
     sessions: Sessions
     dispatcher: Dispatcher
+    inbox: Inbox
+    telling: Telling
     reservations: Reservations
     waiting: Waiting
     exporting: Exporting
@@ -243,6 +250,7 @@ async def open_host(
     loaded = environment.load()
     keys = KeyRing(environment.environ, environment.user_dir)
     redactor = Redactor((*keys.secrets(), *secret_values(environment.environ)))
+    listeners = RunListeners()
     log = Log(
         store or prepare_store(environment, ids),
         ids=ids,
@@ -252,14 +260,22 @@ async def open_host(
             turns_projection.PROJECTION,
             approvals.PROJECTION,
             sessions_projection.PROJECTION,
+            inbox_projection.PROJECTION,
+            listeners.projection,
             *(p for feature in features for p in feature.projections),
         ),
     )
     async with log, aclosing(HttpClient(redact=redactor.text)) as http:
         presence = Presence(log, host_id or ids.new("host"), hooks=_hooks(features))
-        host = _compose(environment, loaded, log, keys, http, redactor, features, presence)
+        host = _compose(
+            environment, loaded, log, keys, http, redactor, features, presence, listeners
+        )
         try:
+            for feature in features:
+                if feature.listeners is not None:
+                    listeners.register(feature.listeners(host))
             await presence.arrive()
+            await host.telling.adopt()
             await host.dispatcher.wake_waiting()
             host.spawn(lambda: _tend(host, presence), "presence")
             host.spawn(lambda: _expire(host), "approval clock")
@@ -281,10 +297,12 @@ async def _tend(host: Host, presence: Presence) -> None:
             await presence.beat()
             went = await presence.look()
             if went:
+                await host.telling.adopt()
                 await host.dispatcher.wake_waiting()
             if went or not presence.alone:
                 host.log.refresh()
                 await host.dispatcher.wake_own()
+            await host.dispatcher.wake_delivered()
         except CallboardError as error:
             _log.debug("the other servers could not be looked at: %s", error)
         except Exception:
@@ -293,7 +311,7 @@ async def _tend(host: Host, presence: Presence) -> None:
 
 
 def _hooks(features: Sequence[Feature]) -> tuple[Hook, ...]:
-    return tuple(hook for feature in features for hook in feature.hooks)
+    return (inbox_runs.ended, *(hook for feature in features for hook in feature.hooks))
 
 
 def _compose(
@@ -305,6 +323,7 @@ def _compose(
     redactor: Redactor,
     features: Sequence[Feature],
     presence: Presence,
+    listeners: RunListeners,
 ) -> Host:
     settings = loaded.settings
     registry = ToolRegistry(builtin_tools())
@@ -340,7 +359,11 @@ def _compose(
         profiles=environment.profiles_for,
         environ=environment.environ,
         attended=attendance.anybody,
-        sources=(boundary.STEERING, *(s for feature in features for s in feature.sources)),
+        sources=(
+            boundary.STEERING,
+            inbox_runs.source(utc_now),
+            *(s for feature in features for s in feature.sources),
+        ),
         hooks=_hooks(features),
         completion=tuple(hook for feature in features for hook in feature.completion),
         tool_services={k: v for feature in features for k, v in feature.tool_services.items()},
@@ -386,6 +409,8 @@ def _compose(
         cache=cache,
         reading=reading,
         dispatcher=dispatcher,
+        inbox=Inbox(log, dispatcher),
+        telling=Telling(log, listeners, reading, host_id=host_id, spawn=tasks.spawn),
         reservations=reservations,
         sessions=Sessions(
             log,

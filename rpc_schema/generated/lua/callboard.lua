@@ -231,6 +231,11 @@ local M = {}
 ---@field uri string
 ---@field range? callboard.Range
 
+---What was spent in one currency, as far as it is known.
+---@class callboard.Cost
+---@field amount number
+---@field currency string
+
 ---An accepted delivery of a session's inbox (specs/execution.md 4).
 ---
 ---`delivery_id` is its producer's, `generation` its place among all that were delivered to the session,
@@ -295,7 +300,7 @@ local M = {}
 
 ---The ``data`` of every error. Clients decide by `kind`; some kinds add fields.
 ---@class callboard.ErrorData
----@field kind "agentClosed"|"agentNotFound"|"alreadyResolved"|"approvalExpired"|"approvalNotFound"|"authRequired"|"blobNotFound"|"budgetExceeded"|"capabilityRequired"|"contextWindowExceeded"|"cursorExpired"|"depthExceeded"|"featureDisabled"|"hookBlocked"|"idempotencyConflict"|"internal"|"invalidCursor"|"invalidGraph"|"invalidParams"|"invalidRequest"|"leaseLost"|"limitReached"|"messageTooLarge"|"messageTooLong"|"methodNotFound"|"modelError"|"modelUnavailable"|"nameInUse"|"notAMember"|"notInitialized"|"notOwner"|"optionInvalid"|"overloaded"|"parseError"|"pathDenied"|"pathNotFound"|"peerLimit"|"peerNotLinked"|"profileNotFound"|"promptNotFound"|"promptTaken"|"queueFull"|"requestCancelled"|"rootOnly"|"ruleNotFound"|"scheduleInvalid"|"scheduleNotFound"|"sessionArchived"|"sessionClosed"|"sessionNotFound"|"shuttingDown"|"storeBusy"|"storeCorrupt"|"storeFull"|"storeIo"|"storeReadOnly"|"storeUnsupported"|"storeVersion"|"taskNotClaimable"|"taskNotFound"|"taskNotReady"|"tokenInvalid"|"transitionNotAllowed"|"turnInProgress"|"turnMismatch"|"turnNotFound"|"turnTimedOut"|"unsupportedVersion"|string
+---@field kind "agentClosed"|"agentNotFound"|"alreadyResolved"|"approvalExpired"|"approvalNotFound"|"authRequired"|"blobNotFound"|"budgetExceeded"|"capabilityRequired"|"contextWindowExceeded"|"cursorExpired"|"depthExceeded"|"featureDisabled"|"hookBlocked"|"idempotencyConflict"|"importRefused"|"internal"|"invalidCursor"|"invalidGraph"|"invalidParams"|"invalidRequest"|"leaseLost"|"limitReached"|"messageTooLarge"|"messageTooLong"|"methodNotFound"|"modelError"|"modelUnavailable"|"nameInUse"|"notAMember"|"notInitialized"|"notOwner"|"optionInvalid"|"overloaded"|"parseError"|"pathDenied"|"pathNotFound"|"peerLimit"|"peerNotLinked"|"profileNotFound"|"promptNotFound"|"promptTaken"|"queueFull"|"requestCancelled"|"rootOnly"|"ruleNotFound"|"scheduleInvalid"|"scheduleNotFound"|"sessionArchived"|"sessionClosed"|"sessionExists"|"sessionNotFound"|"shuttingDown"|"storeBusy"|"storeCorrupt"|"storeFull"|"storeIo"|"storeReadOnly"|"storeUnsupported"|"storeVersion"|"taskNotClaimable"|"taskNotFound"|"taskNotReady"|"tokenInvalid"|"transitionNotAllowed"|"turnInProgress"|"turnMismatch"|"turnNotFound"|"turnTimedOut"|"unsupportedVersion"|string
 ---@field retryable boolean
 ---@field correlationId string
 ---@field retryAfterMs? integer
@@ -500,6 +505,11 @@ local M = {}
 ---@field delayMs integer
 ---@field error callboard.Failure
 
+---What one model was used for; `model` is null where the log does not say which it was.
+---@class callboard.ModelUsage
+---@field total callboard.UsageSum
+---@field model? string
+
 ---The host that runs the session now, and the fence of its run.
 ---@class callboard.Owner
 ---@field hostId string
@@ -655,6 +665,15 @@ local M = {}
 ---@class callboard.RuleResult
 ---@field rule callboard.Rule
 
+---What one turn used. `usage` is null while nothing is known of it.
+---@class callboard.RunUsage
+---@field turnId callboard.TurnId
+---@field index integer
+---@field state callboard.TurnState
+---@field startedAt string
+---@field model? string
+---@field usage? callboard.Usage
+
 ---@class callboard.SchemaParams
 ---@field format? "json"|"typescript"|"lua"|"methods"
 
@@ -755,6 +774,7 @@ local M = {}
 ---@class callboard.SessionCompactParams
 ---@field sessionId callboard.SessionId
 ---@field instructions? string
+---@field workDoneToken? string|integer
 ---@field idempotencyKey? string
 ---@field _meta? table<string, any>
 
@@ -799,9 +819,13 @@ local M = {}
 ---@field format? "jsonl"|"markdown"
 ---@field cursor? string
 ---@field limit? integer
+---@field workDoneToken? string|integer
 ---@field _meta? table<string, any>
 
 ---A piece of the export; ask again with `next_cursor` until it is null.
+---
+---The pieces of ``jsonl`` make a file for ``session/import``: the session as it was when the first piece
+---was asked for.
 ---@class callboard.SessionExportResult
 ---@field text string
 ---@field nextCursor? string
@@ -827,6 +851,31 @@ local M = {}
 ---@class callboard.SessionGetParams
 ---@field sessionId callboard.SessionId
 ---@field _meta? table<string, any>
+
+---Either `path`, a file on the server's machine (absolute), or `content`, its text, which must fit
+---into a frame. It is what ``session/export`` wrote as ``jsonl``.
+---
+---With `new_id` the session, and all in it that has an id, gets another one, so that it can stand beside
+---the one that it was exported from. `cwd` is the folder in which it is to work here, instead of the
+---one that the file names. Cancelling the request takes the import back.
+---@class callboard.SessionImportParams
+---@field path? string
+---@field content? string
+---@field newId? boolean
+---@field cwd? string
+---@field workDoneToken? string|integer
+---@field idempotencyKey? string
+---@field _meta? table<string, any>
+
+---`events` came from the file. `added` events end what was under way when it was exported: open calls
+---and their turn are interrupted, approvals cancelled. Prompts that waited still do, and are taken
+---along by the next one.
+---@class callboard.SessionImportResult
+---@field session callboard.Session
+---@field cursor callboard.Cursor
+---@field exportedId callboard.SessionId
+---@field events integer
+---@field added? integer
 
 ---Newest first. Children are hidden unless `parent` asks for them.
 ---@class callboard.SessionListParams
@@ -971,6 +1020,33 @@ local M = {}
 ---@class callboard.SessionUpdated
 ---@field changes table<string, any>
 
+---A session of the tree, with what it used itself.
+---@class callboard.SessionUsage
+---@field sessionId callboard.SessionId
+---@field total callboard.UsageSum
+---@field parentId? callboard.SessionId
+---@field title? string
+
+---`cursor` and `limit` page through `runs`.
+---@class callboard.SessionUsageParams
+---@field sessionId callboard.SessionId
+---@field cursor? string
+---@field limit? integer
+---@field _meta? table<string, any>
+
+---`total` is the session's own, the same as in ``session/get``; `models` divides it up. `tree` is it
+---and all below it, each of which stands in `sessions` (the first 500, `more_sessions` are not named).
+---Rewound turns count: they were paid for. What a fork inherits does not.
+---@class callboard.SessionUsageResult
+---@field sessionId callboard.SessionId
+---@field total callboard.UsageSum
+---@field models callboard.ModelUsage[]
+---@field tree callboard.UsageSum
+---@field sessions callboard.SessionUsage[]
+---@field runs callboard.RunUsage[]
+---@field moreSessions? integer
+---@field nextCursor? string
+
 ---`attention` returns for a pending approval as well as for an end.
 ---@class callboard.SessionWaitParams
 ---@field sessionId callboard.SessionId
@@ -1009,6 +1085,7 @@ local M = {}
 ---@field author callboard.Author
 ---@field reason "command"|"tool"|"window"|string
 ---@field usage? callboard.Usage
+---@field model? string
 
 ---Plain or Markdown text.
 ---@class callboard.TextContent
@@ -1148,6 +1225,19 @@ local M = {}
 ---@field currency? string
 ---@field partial? boolean
 
+---Usage over `runs` turns and `summaries` made outside of them or for them.
+---
+---Each of the `unknown_` numbers says for how many of them a figure is not, or not wholly, known: the
+---sum then is less than what was used, and ``usage.partial`` is true. A run that is under way has told
+---nothing yet. `costs` has a row for each currency; ``usage.cost`` is null when there are several.
+---@class callboard.UsageSum
+---@field usage callboard.Usage
+---@field runs? integer
+---@field summaries? integer
+---@field unknownTokens? integer
+---@field unknownCost? integer
+---@field costs? callboard.Cost[]
+
 ---One entry of the log.
 ---
 ---`pos` grows over the whole store, `seq` without holes inside a session, from 1. In the stored
@@ -1269,6 +1359,8 @@ M.methods = {
   ["session/fork"] = "session/fork",
   -- One session as it is now. SessionGetParams -> SessionResult
   ["session/get"] = "session/get",
+  -- A session from what an export wrote; all of it, or nothing. SessionImportParams -> SessionImportResult
+  ["session/import"] = "session/import",
   -- Sessions, newest first. SessionListParams -> SessionPage
   ["session/list"] = "session/list",
   -- Durable prompt; starts, queues or steers. SessionPromptParams -> SessionPromptResult
@@ -1289,6 +1381,8 @@ M.methods = {
   ["session/unarchive"] = "session/unarchive",
   -- Changes title, pin, metadata, mode, model. SessionUpdateParams -> SessionResult
   ["session/update"] = "session/update",
+  -- Tokens and cost by run, model, session and tree. SessionUsageParams -> SessionUsageResult
+  ["session/usage"] = "session/usage",
   -- Answers when the session is done, or needs someone. SessionWaitParams -> SessionWaitResult
   ["session/wait"] = "session/wait",
   -- No more work; `exit` follows. Empty -> Empty
@@ -1312,6 +1406,7 @@ M.errors = {
   featureDisabled = -31003,
   hookBlocked = -31207,
   idempotencyConflict = -31007,
+  importRefused = -31107,
   internal = -32603,
   invalidCursor = -31009,
   invalidGraph = -31517,
@@ -1346,6 +1441,7 @@ M.errors = {
   scheduleNotFound = -31551,
   sessionArchived = -31103,
   sessionClosed = -31102,
+  sessionExists = -31106,
   sessionNotFound = -31101,
   shuttingDown = -31005,
   storeBusy = -31601,

@@ -264,6 +264,12 @@ export interface ContextItem {
   range?: Range | null;
 }
 
+/** What was spent in one currency, as far as it is known. */
+export interface Cost {
+  amount: number;
+  currency: string;
+}
+
 /**
  * An accepted delivery of a session's inbox (specs/execution.md 4).
  *
@@ -342,7 +348,7 @@ export interface Error {
 
 /** The ``data`` of every error. Clients decide by `kind`; some kinds add fields. */
 export interface ErrorData {
-  kind: Open<"agentClosed" | "agentNotFound" | "alreadyResolved" | "approvalExpired" | "approvalNotFound" | "authRequired" | "blobNotFound" | "budgetExceeded" | "capabilityRequired" | "contextWindowExceeded" | "cursorExpired" | "depthExceeded" | "featureDisabled" | "hookBlocked" | "idempotencyConflict" | "internal" | "invalidCursor" | "invalidGraph" | "invalidParams" | "invalidRequest" | "leaseLost" | "limitReached" | "messageTooLarge" | "messageTooLong" | "methodNotFound" | "modelError" | "modelUnavailable" | "nameInUse" | "notAMember" | "notInitialized" | "notOwner" | "optionInvalid" | "overloaded" | "parseError" | "pathDenied" | "pathNotFound" | "peerLimit" | "peerNotLinked" | "profileNotFound" | "promptNotFound" | "promptTaken" | "queueFull" | "requestCancelled" | "rootOnly" | "ruleNotFound" | "scheduleInvalid" | "scheduleNotFound" | "sessionArchived" | "sessionClosed" | "sessionNotFound" | "shuttingDown" | "storeBusy" | "storeCorrupt" | "storeFull" | "storeIo" | "storeReadOnly" | "storeUnsupported" | "storeVersion" | "taskNotClaimable" | "taskNotFound" | "taskNotReady" | "tokenInvalid" | "transitionNotAllowed" | "turnInProgress" | "turnMismatch" | "turnNotFound" | "turnTimedOut" | "unsupportedVersion">;
+  kind: Open<"agentClosed" | "agentNotFound" | "alreadyResolved" | "approvalExpired" | "approvalNotFound" | "authRequired" | "blobNotFound" | "budgetExceeded" | "capabilityRequired" | "contextWindowExceeded" | "cursorExpired" | "depthExceeded" | "featureDisabled" | "hookBlocked" | "idempotencyConflict" | "importRefused" | "internal" | "invalidCursor" | "invalidGraph" | "invalidParams" | "invalidRequest" | "leaseLost" | "limitReached" | "messageTooLarge" | "messageTooLong" | "methodNotFound" | "modelError" | "modelUnavailable" | "nameInUse" | "notAMember" | "notInitialized" | "notOwner" | "optionInvalid" | "overloaded" | "parseError" | "pathDenied" | "pathNotFound" | "peerLimit" | "peerNotLinked" | "profileNotFound" | "promptNotFound" | "promptTaken" | "queueFull" | "requestCancelled" | "rootOnly" | "ruleNotFound" | "scheduleInvalid" | "scheduleNotFound" | "sessionArchived" | "sessionClosed" | "sessionExists" | "sessionNotFound" | "shuttingDown" | "storeBusy" | "storeCorrupt" | "storeFull" | "storeIo" | "storeReadOnly" | "storeUnsupported" | "storeVersion" | "taskNotClaimable" | "taskNotFound" | "taskNotReady" | "tokenInvalid" | "transitionNotAllowed" | "turnInProgress" | "turnMismatch" | "turnNotFound" | "turnTimedOut" | "unsupportedVersion">;
   retryable: boolean;
   correlationId: string;
   retryAfterMs?: number;
@@ -581,6 +587,12 @@ export interface ModelRetried {
   error: Failure;
 }
 
+/** What one model was used for; `model` is null where the log does not say which it was. */
+export interface ModelUsage {
+  total: UsageSum;
+  model?: string | null;
+}
+
 /** The host that runs the session now, and the fence of its run. */
 export interface Owner {
   hostId: string;
@@ -764,6 +776,16 @@ export interface RuleResult {
   rule: Rule;
 }
 
+/** What one turn used. `usage` is null while nothing is known of it. */
+export interface RunUsage {
+  turnId: TurnId;
+  index: number;
+  state: TurnState;
+  startedAt: string;
+  model?: string | null;
+  usage?: Usage | null;
+}
+
 export interface SchemaParams {
   format?: "json" | "typescript" | "lua" | "methods";
 }
@@ -878,6 +900,7 @@ export interface SessionClosed {
 export interface SessionCompactParams {
   sessionId: SessionId;
   instructions?: string | null;
+  workDoneToken?: string | number | null;
   idempotencyKey?: string | null;
   _meta?: JsonObject | null;
 }
@@ -927,10 +950,16 @@ export interface SessionExportParams {
   format?: "jsonl" | "markdown";
   cursor?: string | null;
   limit?: number | null;
+  workDoneToken?: string | number | null;
   _meta?: JsonObject | null;
 }
 
-/** A piece of the export; ask again with `next_cursor` until it is null. */
+/**
+ * A piece of the export; ask again with `next_cursor` until it is null.
+ *
+ * The pieces of ``jsonl`` make a file for ``session/import``: the session as it was when the first piece
+ * was asked for.
+ */
 export interface SessionExportResult {
   text: string;
   nextCursor?: string | null;
@@ -963,6 +992,37 @@ export interface SessionForked {
 export interface SessionGetParams {
   sessionId: SessionId;
   _meta?: JsonObject | null;
+}
+
+/**
+ * Either `path`, a file on the server's machine (absolute), or `content`, its text, which must fit
+ * into a frame. It is what ``session/export`` wrote as ``jsonl``.
+ *
+ * With `new_id` the session, and all in it that has an id, gets another one, so that it can stand beside
+ * the one that it was exported from. `cwd` is the folder in which it is to work here, instead of the
+ * one that the file names. Cancelling the request takes the import back.
+ */
+export interface SessionImportParams {
+  path?: string | null;
+  content?: string | null;
+  newId?: boolean;
+  cwd?: string | null;
+  workDoneToken?: string | number | null;
+  idempotencyKey?: string | null;
+  _meta?: JsonObject | null;
+}
+
+/**
+ * `events` came from the file. `added` events end what was under way when it was exported: open calls
+ * and their turn are interrupted, approvals cancelled. Prompts that waited still do, and are taken
+ * along by the next one.
+ */
+export interface SessionImportResult {
+  session: Session;
+  cursor: Cursor;
+  exportedId: SessionId;
+  events: number;
+  added?: number;
 }
 
 /** Newest first. Children are hidden unless `parent` asks for them. */
@@ -1130,6 +1190,38 @@ export interface SessionUpdated {
   changes: JsonObject;
 }
 
+/** A session of the tree, with what it used itself. */
+export interface SessionUsage {
+  sessionId: SessionId;
+  total: UsageSum;
+  parentId?: SessionId | null;
+  title?: string | null;
+}
+
+/** `cursor` and `limit` page through `runs`. */
+export interface SessionUsageParams {
+  sessionId: SessionId;
+  cursor?: string | null;
+  limit?: number | null;
+  _meta?: JsonObject | null;
+}
+
+/**
+ * `total` is the session's own, the same as in ``session/get``; `models` divides it up. `tree` is it
+ * and all below it, each of which stands in `sessions` (the first 500, `more_sessions` are not named).
+ * Rewound turns count: they were paid for. What a fork inherits does not.
+ */
+export interface SessionUsageResult {
+  sessionId: SessionId;
+  total: UsageSum;
+  models: ModelUsage[];
+  tree: UsageSum;
+  sessions: SessionUsage[];
+  runs: RunUsage[];
+  moreSessions?: number;
+  nextCursor?: string | null;
+}
+
 /** `attention` returns for a pending approval as well as for an end. */
 export interface SessionWaitParams {
   sessionId: SessionId;
@@ -1172,6 +1264,7 @@ export interface Summary {
   author: Author;
   reason: Open<"command" | "tool" | "window">;
   usage?: Usage | null;
+  model?: string | null;
 }
 
 /** Plain or Markdown text. */
@@ -1333,6 +1426,22 @@ export interface Usage {
 }
 
 /**
+ * Usage over `runs` turns and `summaries` made outside of them or for them.
+ *
+ * Each of the `unknown_` numbers says for how many of them a figure is not, or not wholly, known: the
+ * sum then is less than what was used, and ``usage.partial`` is true. A run that is under way has told
+ * nothing yet. `costs` has a row for each currency; ``usage.cost`` is null when there are several.
+ */
+export interface UsageSum {
+  usage: Usage;
+  runs?: number;
+  summaries?: number;
+  unknownTokens?: number;
+  unknownCost?: number;
+  costs?: Cost[];
+}
+
+/**
  * One entry of the log.
  *
  * `pos` grows over the whole store, `seq` without holes inside a session, from 1. In the stored
@@ -1488,6 +1597,8 @@ export interface Requests {
   "session/fork": { params: SessionForkParams; result: SessionResult };
   /** One session as it is now. */
   "session/get": { params: SessionGetParams; result: SessionResult };
+  /** A session from what an export wrote; all of it, or nothing. */
+  "session/import": { params: SessionImportParams; result: SessionImportResult };
   /** Sessions, newest first. */
   "session/list": { params: SessionListParams; result: SessionPage };
   /** Durable prompt; starts, queues or steers. */
@@ -1508,6 +1619,8 @@ export interface Requests {
   "session/unarchive": { params: SessionMutateParams; result: SessionResult };
   /** Changes title, pin, metadata, mode, model. */
   "session/update": { params: SessionUpdateParams; result: SessionResult };
+  /** Tokens and cost by run, model, session and tree. */
+  "session/usage": { params: SessionUsageParams; result: SessionUsageResult };
   /** Answers when the session is done, or needs someone. */
   "session/wait": { params: SessionWaitParams; result: SessionWaitResult };
   /** No more work; `exit` follows. */
@@ -1559,6 +1672,7 @@ export const ERROR_CODES = {
   featureDisabled: -31003,
   hookBlocked: -31207,
   idempotencyConflict: -31007,
+  importRefused: -31107,
   internal: -32603,
   invalidCursor: -31009,
   invalidGraph: -31517,
@@ -1593,6 +1707,7 @@ export const ERROR_CODES = {
   scheduleNotFound: -31551,
   sessionArchived: -31103,
   sessionClosed: -31102,
+  sessionExists: -31106,
   sessionNotFound: -31101,
   shuttingDown: -31005,
   storeBusy: -31601,

@@ -13,6 +13,7 @@ from callboard_rpc.events import (
     ApprovalDecision,
     ApprovalRequest,
     CancelRequested,
+    DeliveriesDropped,
     Directive,
     Error,
     Event,
@@ -190,6 +191,8 @@ class Presenter:
                     self.say(("cancelling", "yellow"))
             case TriggersDropped(reason=reason):
                 self.say((f"waiting prompts were dropped: {reason}", "yellow"))
+            case DeliveriesDropped(deliveries=deliveries, reason=reason):
+                self.say((f"{len(deliveries)} deliveries were dropped: {reason}", "yellow"))
             case SessionDeleted():
                 self.say(("the session was deleted", "yellow"))
             case ModeChanged(mode=mode):
@@ -203,7 +206,7 @@ class Presenter:
                 return
 
     def _message(self, event: Event, message: Message, *, own: bool) -> None:
-        if message.author.kind != "agent":
+        if message.from_outside:
             if event.seq != self.hidden_seq or not own:
                 self.settle()
                 self.console.print(block(f"› {_text(message)}", "bold blue"), soft_wrap=True)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from .durable import sync_file
-from .faultpoints import point
+from .faultpoints import point as care_point
 from .sqlite import sqlite3
 
 _STEP_PAGES = 256
@@ -51,7 +51,7 @@ def _fill(
     told: Callable[[int, int], None] | None,
 ) -> None:
     def step(_: int, remaining: int, total: int) -> None:
-        point("care.copying")
+        care_point("care.copying")
         if told is not None:
             told(total - remaining, total)
 

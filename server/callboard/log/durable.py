@@ -86,24 +86,35 @@ def part_of(target: Path) -> Generator[Path]:
     Raises storeBusy when another process makes the same file just now.
     """
     part = target.with_name(f".{target.name}.callboard-part")
-    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-    descriptor = os.open(part, flags, 0o600)
+    descriptor = _claim(part, target)
     try:
-        if not try_exclusive(descriptor) or not _is_at(descriptor, part):
-            raise CallboardError(
-                "storeBusy",
-                f"another process makes {target} just now; wait for it, or choose another name",
-                retry_after_ms=1_000,
-            )
-        try:
-            os.ftruncate(descriptor, 0)
-            _forget_companions(part)
-            yield part
-        finally:
-            if _is_at(descriptor, part):
-                _forget_companions(part)
-                part.unlink()
+        os.ftruncate(descriptor, 0)
+        _forget_companions(part)
+        yield part
     finally:
+        if _is_at(descriptor, part):
+            _forget_companions(part)
+            part.unlink()
+        os.close(descriptor)
+
+
+def _claim(part: Path, target: Path) -> int:
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+    while True:
+        descriptor = os.open(part, flags, 0o600)
+        try:
+            if not try_exclusive(descriptor) or not _is_at(descriptor, part):
+                raise CallboardError(
+                    "storeBusy",
+                    f"another process makes {target} just now; wait for it, or choose another name",
+                    retry_after_ms=1_000,
+                )
+            if os.fstat(descriptor).st_nlink == 1:
+                return descriptor
+            part.unlink()  # it was finished and has its name; only this one was left by a crash
+        except BaseException:
+            os.close(descriptor)
+            raise
         os.close(descriptor)
 
 

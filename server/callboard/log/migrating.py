@@ -14,6 +14,7 @@ from callboard_rpc.errors import CallboardError
 from .copying import DamagedCopyError, copy_database
 from .durable import free_name, keep, part_of
 from .faultpoints import point
+from .faultpoints import point as care_point
 from .faults import store_error
 from .sqlite import sqlite3
 
@@ -70,7 +71,7 @@ def back_up(connection: "sqlite3.Connection", path: Path) -> Path:
                 return target
             target = free_name(target)
             keep(part, target)
-            point("log.backed_up")
+            care_point("care.backed_up")
             return target
     except DamagedCopyError as fault:
         raise CallboardError(

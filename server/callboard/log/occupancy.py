@@ -4,6 +4,7 @@ To restore, migrate, repair or make a store smaller, nobody else may have it ope
 The kernel gives the lock back when a process dies.
 """
 
+import errno
 import os
 import re
 import time
@@ -100,7 +101,9 @@ def _open(store: Path) -> int:
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
     try:
         return os.open(path, flags, 0o600)
-    except PermissionError:
+    except OSError as fault:
+        if fault.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise
         return os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))  # enough to hold a lock
 
 

@@ -17,7 +17,7 @@ import orjson
 from callboard_rpc.errors import CallboardError
 
 from .durable import sync_folder, write_whole
-from .faultpoints import point
+from .faultpoints import point as care_point
 
 _COMPANIONS = ("-wal", "-journal")
 
@@ -44,7 +44,7 @@ def swap(store: Path, aside: Path) -> None:
     if aside.parent != store.parent:
         raise ValueError("a store is put aside in its own folder")
     write_whole(_plan_of(store), orjson.dumps({"aside": aside.name}))
-    point("care.swap_decided")
+    care_point("care.swap_decided")
     finish(store)
 
 
@@ -61,11 +61,11 @@ def finish(store: Path) -> None:
             with contextlib.suppress(FileNotFoundError):
                 store.with_name(store.name + tail).rename(aside.with_name(aside.name + tail))
         store.with_name(store.name + "-shm").unlink(missing_ok=True)
-        point("care.swap_wal_aside")
+        care_point("care.swap_wal_aside")
         _keep(store, aside)
-        point("care.swap_kept")
+        care_point("care.swap_kept")
         staged.replace(store)
-        point("care.swap_replaced")
+        care_point("care.swap_replaced")
     sync_folder(store.parent)
     plan.unlink()
     sync_folder(plan.parent)

@@ -89,6 +89,7 @@ async def summarise(
         author=author,
         reason=reason,
         usage=usage if usage.requests else None,
+        model=model.card.model_id,
     )
 
     def commit(tx: Transaction) -> Record:

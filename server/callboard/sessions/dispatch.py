@@ -11,14 +11,12 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
-from attrs import frozen
-
-from callboard_rpc.common import HostId, Limits, TurnId, Usage
+from callboard_rpc.common import Usage
 from callboard_rpc.errors import CallboardError
-from callboard_rpc.events import Ack, CancelRequested, Message, Trigger, TurnResumed, TurnStarted
+from callboard_rpc.events import CancelRequested, TurnResumed, TurnStarted
 
 from ..log.log import Log
-from ..log.record import SELECT, Record
+from ..log.record import Record
 from ..log.transaction import Transaction
 from ..turns import parking
 from ..turns.completion import CompletionHook
@@ -26,7 +24,10 @@ from ..turns.ending import ending_of, may_pass, write_end
 from ..turns.finish import Hook
 from ..turns.live import Cause, LiveTurn
 from ..turns.projection import SQL as TURN_SQL
-from ..turns.reservation import SYSTEM, AlreadyRunning, Grant, NoWork, Reservations
+from ..turns.reservation import SYSTEM, AlreadyRunning, Grant, NoWork, Reservations, Reserved
+from .beginning import Begun, begin, begin_selected
+from .inbox import runs as inbox
+from .inbox.state import Started
 from .projection import SQL
 
 _log = logging.getLogger(__name__)
@@ -37,39 +38,10 @@ _FIRST_DELAY_S = 0.1
 _LONGEST_DELAY_S = 2.0
 
 
-@frozen(kw_only=True)
-class Begun:
-    """What the reserving transaction found and wrote."""
-
-    session_id: str
-    admitted: tuple[int, ...]
-    limits: Limits | None
-    resumed: bool = False
-    """The turn was parked; its open calls come first."""
-
-
 class Runner(Protocol):
     """Builds a turn and runs it to its end. Raises when it cannot even be built."""
 
     async def __call__(self, live: LiveTurn, begun: Begun) -> None: ...
-
-
-def _limits_of(tx: Transaction, session_id: str, seqs: Sequence[int]) -> Limits | None:
-    """The limits of the newest prompt that names some."""
-    for seq in reversed(seqs):
-        row = tx.one(
-            f"{SELECT} WHERE session_id = ? AND seq = ? AND type = 'message'", session_id, seq
-        )
-        if row is not None:
-            message: Message = Record.of(row).value
-            if message.limits is not None:
-                return message.limits
-    return None
-
-
-def admitted_by(tx: Transaction, grant: Grant) -> tuple[int, ...]:
-    """The triggers that a turn has taken in so far."""
-    return tuple(seq for (seq,) in tx.all(TURN_SQL["admitted_by"], grant.session_id, grant.turn_id))
 
 
 class Dispatcher:
@@ -135,6 +107,7 @@ class Dispatcher:
                         self._may_go_on(record.session_id)
                     elif not live.supervised:
                         self._ended(live)  # it was given back before it began
+                        self._may_go_on(record.session_id)
                     elif record.type == "session_deleted" or record.fence != live.grant.fence:
                         live.stop(_LOST)  # others took this host for gone, and have done it
                 case _:
@@ -163,10 +136,13 @@ class Dispatcher:
             self._live[record.session_id] = LiveTurn(grant)
 
     def _may_go_on(self, session_id: str) -> None:
-        """A turn of another host has ended: what was accepted here meanwhile is ours to run."""
+        """A turn of another host has ended, or one of ours before it began: what was accepted here
+        meanwhile is ours to run."""
         if self._stopping is None:
             with contextlib.suppress(CallboardError):
-                if self._log.feed.query(TURN_SQL["own_wait"], (session_id, self.host_id)):
+                if self._log.glance(TURN_SQL["own_wait"], session_id, self.host_id) or inbox.due(
+                    self._log.glance, session_id, self.host_id, self._log.now()
+                ):
                     self._spawn(lambda: self._wake_again(session_id), f"wake {session_id}")
 
     def _answered(self, session_id: str) -> None:
@@ -230,76 +206,56 @@ class Dispatcher:
             return None
         model = await self._model_of(session_id)
 
-        def begin(tx: Transaction, grant: Grant) -> Begun | None:
-            flags = tx.one(SQL["flags"], session_id)
-            if flags is None or flags[0]:
-                return None
-            if parking.is_parked(tx, session_id):
-                return self._resume(tx, grant)
-            if tx.one(TURN_SQL["ours_wait"], session_id, self.host_id) is None:
-                return None  # nothing waits, or only what another host has accepted and will run
-            pending = tx.all(TURN_SQL["pending_triggers"], session_id)
-            seqs = tuple(seq for seq, _, _ in pending)
-            mode = tx.value("SELECT mode FROM sessions WHERE session_id = ?", session_id)
-            profile = tx.value("SELECT profile FROM sessions WHERE session_id = ?", session_id)
-            tx.append(
-                session_id,
-                TurnStarted(
-                    turn_id=TurnId(grant.turn_id),
-                    index=tx.value(TURN_SQL["next_index"], session_id),
-                    trigger=Trigger(kind=pending[0][1], seqs=seqs),
-                    model=model,
-                    mode=mode,
-                    profile=profile,
-                    host_id=HostId(self._reservations.host_id),
-                ),
-                actor=SYSTEM,
-                turn_id=grant.turn_id,
-                fence=grant.fence,
-            )
-            tx.append(
-                session_id, Ack(admits=seqs), actor=SYSTEM, turn_id=grant.turn_id, fence=grant.fence
-            )
-            return Begun(
-                session_id=session_id, admitted=seqs, limits=_limits_of(tx, session_id, seqs)
-            )
+        def commit(tx: Transaction, grant: Grant) -> Begun | None:
+            return begin(tx, grant, model=model, host_id=self.host_id)
 
         outcome = await self._reservations.reserve(
-            session_id, begin, resume=lambda tx: parking.answered(tx, session_id)
+            session_id, commit, resume=lambda tx: parking.answered(tx, session_id)
         )
         if isinstance(outcome, AlreadyRunning | NoWork):
             return None
-        async with outcome.reservation as reservation:
-            live = self._live[session_id]
+        return await self._launch(outcome)
+
+    async def _launch(self, reserved: Reserved[Begun]) -> str:
+        async with reserved.reservation as reservation:
+            live = self._live[reservation.session_id]
             live.supervised = True
             grant = reservation.transfer()
-            begun = outcome.begun
+            begun = reserved.begun
             self._spawn(lambda: self._supervise(live, begun), f"turn {grant.turn_id}")
         if self._stopping is not None:
             live.stop(self._stopping)
         return live.turn_id
 
-    def _resume(self, tx: Transaction, grant: Grant) -> Begun | None:
-        """Goes on with the parked turn if an answer is there; what waits behind it waits on."""
-        if parking.answered(tx, grant.session_id) != grant.turn_id:
-            return None
-        tx.append(
-            grant.session_id,
-            TurnResumed(
-                turn_id=TurnId(grant.turn_id),
-                trigger=Trigger(kind="approval"),
-                host_id=HostId(self._reservations.host_id),
-            ),
-            actor=SYSTEM,
-            turn_id=grant.turn_id,
-            fence=grant.fence,
-        )
-        return Begun(
-            session_id=grant.session_id,
-            admitted=(),
-            limits=_limits_of(tx, grant.session_id, admitted_by(tx, grant)),
-            resumed=True,
-        )
+    async def reserve_selected(
+        self, session_id: str, generation: int
+    ) -> Reserved[Begun] | AlreadyRunning | NoWork:
+        """Takes a session for a turn that takes in one delivery of its inbox and leaves the others where
+        they are (execution 31). Whoever does not `launch` it gives it back.
+
+        `NoWork`: the delivery is not authorised, or does not wait any more.
+        """
+        if self._stopping is not None:
+            raise CallboardError("shuttingDown", "the server is stopping; ask another one")
+        model = await self._model_of(session_id)
+
+        def commit(tx: Transaction, grant: Grant) -> Begun | None:
+            return begin_selected(tx, grant, generation, model=model, host_id=self.host_id)
+
+        outcome = await self._reservations.reserve(session_id, commit)
+        if isinstance(outcome, NoWork):
+            for (turn_id,) in self._log.glance(TURN_SQL["parked_turn"], session_id):
+                return AlreadyRunning(turn_id=turn_id)
+        return outcome
+
+    async def run_selected(
+        self, session_id: str, generation: int
+    ) -> Started | AlreadyRunning | NoWork:
+        """`reserve_selected`, and runs it."""
+        outcome = await self.reserve_selected(session_id, generation)
+        if isinstance(outcome, Reserved):
+            return Started(turn_id=await self._launch(outcome))
+        return outcome
 
     async def _supervise(self, live: LiveTurn, begun: Begun) -> None:
         """Runs a turn. Whatever happens inside, it ends, and ends nothing else."""
@@ -347,10 +303,22 @@ class Dispatcher:
         for (session_id,) in self._log.glance(TURN_SQL["own_left"], self.host_id):
             await self.wake(session_id)
 
+    async def wake_delivered(self) -> None:
+        """Wakes sessions of which nobody takes in what was asked for: a claim is over, or a change of the
+        history by another host."""
+        for session_id in inbox.due_sessions(self._log.glance, self.host_id, self._log.now()):
+            if session_id not in self._retrying:
+                await self.wake(session_id)
+
     async def wake_waiting(self) -> int:
-        """Wakes every session whose triggers nobody has taken: what was queued when a process died."""
+        """Wakes every session whose triggers and deliveries nobody has taken: what was queued when a
+        process died."""
+        if inbox.to_recover(self._log.glance):
+            await self._log.transact(lambda tx: inbox.recover(tx, self.host_id))
         rows = await self._log.query(SQL["with_pending_triggers"])
         rows += await self._log.query(TURN_SQL["parked_and_answered"])
+        due = inbox.due_sessions(self._log.glance, self.host_id, self._log.now())
+        rows += [(session_id,) for session_id in due]
         for (session_id,) in rows:
             try:
                 await self.wake(session_id)

@@ -20,6 +20,7 @@ from callboard_rpc.common import (
 from callboard_rpc.events import (
     ApprovalDecision,
     Author,
+    DeliveriesDropped,
     Directive,
     EventData,
     Message,
@@ -84,6 +85,8 @@ def section(data: EventData | UnknownData, calls: Mapping[str, ToolCall]) -> str
             return _aside(f"The model is now {inline(model or 'the default')}.")
         case TriggersDropped(reason=reason):
             return _aside(f"Waiting prompts were dropped: {inline(reason)}")
+        case DeliveriesDropped(deliveries=deliveries, reason=reason):
+            return _aside(f"{len(deliveries)} deliveries were dropped: {inline(reason)}")
         case TurnFinished() as end:
             return _end(end)
         case _:

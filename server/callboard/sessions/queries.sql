@@ -123,3 +123,19 @@ SELECT host_id, pid, process_born, heartbeat_at FROM hosts;
 
 -- name: hosts_of_owners
 SELECT DISTINCT host_id FROM owners WHERE fence IS NOT NULL;
+
+-- name: insert_run_to_tell
+INSERT OR IGNORE INTO runs_to_tell (listener, turn_id, session_id, host_id) VALUES (?, ?, ?, ?);
+
+-- name: runs_to_tell
+SELECT id, listener, turn_id FROM runs_to_tell WHERE session_id = ? AND host_id = ? ORDER BY id;
+
+-- name: adopt_runs_to_tell
+UPDATE runs_to_tell SET host_id = ?1
+WHERE host_id <> ?1 AND host_id NOT IN (SELECT host_id FROM hosts) RETURNING session_id;
+
+-- name: delete_run_to_tell
+DELETE FROM runs_to_tell WHERE id = ?;
+
+-- name: forget_runs_to_tell
+DELETE FROM runs_to_tell WHERE session_id = ?;

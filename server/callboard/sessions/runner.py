@@ -38,9 +38,9 @@ from ..turns.live import LiveTurn
 from ..turns.loop import Left, Turn, run
 from ..turns.projection import SQL as TURN_SQL
 from ..turns.usage import add
+from .beginning import Begun
 from .cache import SessionCache
 from .context import ContextSettings, SessionContext
-from .dispatch import Begun
 from .instructions import read_instructions
 from .permissions import Permits
 from .profiles import Profile, ProfileBook

@@ -54,6 +54,7 @@ from ..turns import parking
 from ..turns.finish import Ending
 from ..turns.projection import SQL as TURN_SQL
 from .dispatch import Dispatcher
+from .inbox import deliveries as inbox
 from .projection import SQL
 from .reading import Reading, refuse_unless_open
 
@@ -206,6 +207,7 @@ class Sessions:
             for each in ids:
                 flags = tx.one(SQL["flags"], each)
                 if flags is not None and not flags[0]:
+                    inbox.drop_all(tx, each, by=by, reason=why)
                     tx.append(each, SessionClosed(reason=reason), actor=by)
             tx.decided(session_id=session_id)
 
@@ -543,6 +545,7 @@ def _drop_queue(tx: Transaction, session_id: str, by: Actor, reason: str) -> tup
     seqs = tuple(seq for seq, _, _ in tx.all(TURN_SQL["pending_triggers"], session_id))
     if seqs:
         tx.append(session_id, TriggersDropped(seqs=seqs, reason=reason), actor=by)
+    inbox.mute(tx, session_id)
     return seqs
 
 

@@ -110,7 +110,7 @@ class Transcript:
 
     def _message(self, record: Record) -> None:
         message: Message = record.value
-        if message.author.kind != "agent":
+        if message.from_outside:
             self._held[record.seq] = record
             return
         answer = self._answer(message.message_id, record)

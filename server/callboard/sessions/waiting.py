@@ -12,6 +12,7 @@ from callboard_rpc.sessions import Session, Turn
 
 from ..approvals.service import Approvals
 from ..log.log import Log
+from .inbox import runs as inbox
 from .reading import Reading
 
 Until = Literal["turnEnd", "idle", "attention"]
@@ -93,6 +94,12 @@ class Waiting:
         if until == "turnEnd" and turn_id is not None:
             turn = await self._reading.turn(turn_id)
             return "turnEnd" if turn.ended_at is not None else None
-        if session.status == "idle" and not session.queue_length:
+        if session.status == "idle" and not await self._goes_on(session):
             return "turnEnd" if until == "turnEnd" else "idle"
         return None
+
+    async def _goes_on(self, session: Session) -> bool:
+        """Whether something waits that will start a turn."""
+        if session.queue_length:
+            return True
+        return inbox.is_asked(self._log.glance, session.session_id)

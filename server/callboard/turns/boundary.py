@@ -34,19 +34,25 @@ Query: TypeAlias = Callable[..., Sequence[tuple[Any, ...]]]
 """``query(sql, *params)``: `Transaction.all`, or `Log.glance`."""
 
 
+def _never(_: Query, __: Grant) -> bool:
+    return False
+
+
 @frozen(kw_only=True)
 class Source:
     """Something that can wait for a session.
 
     `drain` takes all of it into the log in a transaction; what it appends becomes context.
     `waiting` tells by a query whether there is anything, without changing it: on a glance before a
-    boundary, and for good in the transaction that would end the turn.
+    boundary, and for good in the transaction that would end the turn. `supersedes` tells whether it is
+    such that calls which have not begun give way to it, as they do to a steer (coordination 62).
     """
 
     name: str
     order: Order
     drain: Callable[[Transaction, Grant], None]
     waiting: Callable[[Query, Grant], bool]
+    supersedes: Callable[[Query, Grant], bool] = _never
 
 
 def drain_all(tx: Transaction, grant: Grant, sources: Sequence[Source]) -> list[Record]:
@@ -59,6 +65,10 @@ def drain_all(tx: Transaction, grant: Grant, sources: Sequence[Source]) -> list[
 
 def anything_waiting(query: Query, grant: Grant, sources: Sequence[Source]) -> bool:
     return any(source.waiting(query, grant) for source in sources)
+
+
+def anything_superseding(query: Query, grant: Grant, sources: Sequence[Source]) -> bool:
+    return any(source.supersedes(query, grant) for source in sources)
 
 
 def _drain_steering(tx: Transaction, grant: Grant) -> None:

@@ -29,7 +29,7 @@ from ..models.retry import BOUNDED, RetryPolicy, stream_with_retry
 from ..tools.scheduling import Superseded, WriteCoordinator, run_batch
 from . import usage as sums
 from .answer import Answer, Draft, gather
-from .boundary import Source, anything_waiting, drain_all
+from .boundary import Source, anything_superseding, anything_waiting, drain_all
 from .calls import Call, Caller, Settled
 from .completion import CompletionHook
 from .deltas import Numbering
@@ -393,7 +393,9 @@ async def _run_batch(
         calls,
         execute,
         coordinator=turn.coordinator,
-        superseded=lambda: live.steered,
+        superseded=lambda: (
+            live.steered or anything_superseding(turn.log.glance, live.grant, turn.sources)
+        ),
         admit=caller.admit,
     )
     for call, outcome in zip(calls, outcomes, strict=True):

@@ -33,11 +33,11 @@ def _json(value: Any) -> str | None:
 
 
 def is_trigger(record: Record) -> bool:
-    """Whether an event wakes its session: what a person or another than an agent says, and every
-    directive. Never an agent's own message (session-messaging 2)."""
+    """Whether an event wakes its session: what is said to its agent, and every directive. Never an
+    agent's own message (session-messaging 2)."""
     if record.type == "directive":
         return True
-    return record.type == "message" and record.value.author.kind != "agent"
+    return record.type == "message" and record.value.from_outside
 
 
 def _on_message(tx: Transaction, record: Record) -> None:
@@ -47,7 +47,7 @@ def _on_message(tx: Transaction, record: Record) -> None:
             SQL["insert_trigger"],
             record.session_id,
             record.seq,
-            "prompt",
+            said.delivered.kind if said.delivered else "prompt",
             said.delivery or "queue",
             said.client_message_id,
             said.host_id,

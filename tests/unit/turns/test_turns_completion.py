@@ -31,7 +31,6 @@ from callboard.turns.completion import (
 from callboard.turns.reservation import Grant
 from callboard_rpc.common import Failure
 from callboard_rpc.events import Author, Summary
-from harness.inside import CLIENT, host_in, idle, log_of, new_session, say
 
 pytestmark = pytest.mark.anyio
 
@@ -282,12 +281,10 @@ async def test_execution_17_19_a_turn_that_is_parked_has_no_outcome_to_tell_of(
                 await changed.wait()
                 changed.clear()
     assert told == []
-    async with host_in(tmp_path, features=[_feature(run)]) as host:
-        assert "turn_parked" in shape(await log_of(host, session_id))
-        await host.sessions.cancel(session_id, by=CLIENT)
-        await idle(host, session_id)
-        other = await new_session(host, tmp_path)
-        await say(host, other, "hello")
-        await idle(host, other)
+    async with stage(tmp_path, features=[_feature(run)]) as on:
+        assert "turn_parked" in shape(await on.log(session_id))
+        await on.cancel(session_id)
+        await on.idle(session_id)
+        await on.turn()
         # the parked turn was ended by a cancel, in one transaction and by no run: nobody ran it
         assert told == [RunOutcome(success=True)]

@@ -1,0 +1,187 @@
+"""How turns and inboxes meet: what wakes a session, what a boundary takes in, what a turn's end leaves.
+
+Dispatch treats an asked-for delivery as it does a trigger: `due` tells of it, `begun` writes down, in the
+transaction that takes the session, that a turn tries. The delivery becomes an event at that turn's first
+boundary, with its receipt, under the turn's fence. `ended` is part of the turn's final transaction, and
+decides there whether a successor is due: for what was asked meanwhile, and never twice for the same.
+"""
+
+from collections.abc import Callable
+
+import orjson
+
+from callboard_rpc.common import Actor, MessageId
+from callboard_rpc.convert import structure_lenient
+from callboard_rpc.events import Ack, Delivered, DeliveryKind, Message
+
+from ...log.transaction import Transaction
+from ...turns.boundary import Order, Query, Source
+from ...turns.finish import Ending
+from ...turns.reservation import SYSTEM, Grant
+from .deliveries import drop, read_body, set_aside_exhausted
+from .projection import SQL
+from .state import MAX_ATTEMPTS, MAX_PER_DRAIN
+
+# --- dispatch -----------------------------------------------------------------------------------
+
+
+def due(query: Query, session_id: str, host_id: str, now: str) -> DeliveryKind | None:
+    """What the first delivery is for which this host has to begin a turn; None when there is none."""
+    rows = query(SQL["due"], session_id, host_id, now, MAX_ATTEMPTS)
+    return rows[0][0] if rows else None
+
+
+def due_sessions(query: Query, host_id: str, now: str) -> list[str]:
+    """The sessions that nobody owns and in which something is `due`."""
+    return [row[0] for row in query(SQL["due_sessions"], host_id, now, MAX_ATTEMPTS)]
+
+
+def is_asked(query: Query, session_id: str) -> bool:
+    """Whether somebody's wish that a turn takes something in is still open."""
+    return bool(query(SQL["is_asked"], session_id))
+
+
+def begun(tx: Transaction, grant: Grant, host_id: str) -> None:
+    """A turn begins, for whatever reason: it tries what was asked. Counted before it runs, so that what
+    brings the process down is not tried for ever."""
+    set_aside_exhausted(tx, grant.session_id)
+    tx.execute(SQL["tried"], grant.turn_id, host_id, grant.session_id)
+
+
+def begun_selected(
+    tx: Transaction, grant: Grant, host_id: str, generation: int, now: str
+) -> DeliveryKind | None:
+    """A turn begins that is to take in one delivery only; its kind, or None when that one does not wait, is
+    not authorised, or is somebody's by a claim.
+
+    What was asked before starts no turn by itself any more: what is asked from here on does, when this
+    one has ended (execution 31, 32).
+    """
+    reach = tx.one(SQL["reach"], grant.session_id, grant.turn_id)
+    if reach is None or generation > reach[0]:
+        return None
+    kind = tx.value(SQL["selectable"], grant.session_id, generation, now)
+    if kind is not None:
+        tx.execute(SQL["hold_back"], grant.session_id)
+        tx.execute(SQL["try_selected"], grant.turn_id, host_id, grant.session_id, generation)
+        tx.execute(SQL["select"], generation, grant.turn_id, grant.session_id)
+    return kind
+
+
+def ended(tx: Transaction, grant: Grant, ending: Ending) -> None:
+    """A `Hook`. What the turn tried and did not take in is not tried again by itself in this process
+    (execution 38); what was asked after the turn began is, by its successor (37)."""
+    del ending  # however it ended
+    tx.execute(SQL["spent"], grant.session_id, grant.turn_id)
+
+
+def recover(tx: Transaction, host_id: str) -> None:
+    """Asks anew for what was authorised under hosts that are gone, and sets aside what has been tried
+    too often. What nobody authorised stays inert (execution 34)."""
+    for (session_id,) in tx.all(SQL["forgotten"], MAX_ATTEMPTS):
+        set_aside_exhausted(tx, session_id)
+        tx.execute(SQL["ask_again"], host_id, session_id)
+
+
+def to_recover(query: Query) -> bool:
+    return bool(query(SQL["forgotten"], MAX_ATTEMPTS))
+
+
+# --- the boundary -------------------------------------------------------------------------------
+
+
+def source(now: Callable[[], str]) -> Source:
+    """The inbox as what waits for a turn: in order of generation, up to what is authorised, and not
+    beyond what somebody holds by a claim."""
+
+    def waiting(query: Query, grant: Grant) -> bool:
+        return bool(_admissible(query, grant, now(), 1))
+
+    def supersedes(query: Query, grant: Grant) -> bool:
+        reach = query(SQL["reach"], grant.session_id, grant.turn_id)
+        if not reach or not reach[0][1]:
+            return False
+        first = _admissible(query, grant, now(), 1)
+        return bool(first) and first[0] <= reach[0][1]
+
+    def drain(tx: Transaction, grant: Grant) -> None:
+        seqs = [
+            seq
+            for generation in _admissible(tx.all, grant, now(), MAX_PER_DRAIN)
+            if (seq := _take_in(tx, grant, generation)) is not None
+        ]
+        if seqs:
+            acknowledge(tx, grant, seqs)
+
+    return Source(
+        name="inbox", order=Order.MAILBOX, drain=drain, waiting=waiting, supersedes=supersedes
+    )
+
+
+def _admissible(query: Query, grant: Grant, now: str, limit: int) -> list[int]:
+    reach = query(SQL["reach"], grant.session_id, grant.turn_id)
+    if not reach:
+        return []  # nothing was ever delivered, as in most sessions
+    activated, _, selected = reach[0]
+    if selected is not None:
+        rows = query(SQL["selected"], grant.session_id, selected, now)
+    else:
+        rows = query(SQL["admissible"], grant.session_id, activated, now, limit)
+    return [generation for (generation,) in rows]
+
+
+def _take_in(tx: Transaction, grant: Grant, generation: int) -> int | None:
+    """The seq of the delivery's message. One that cannot be read is set aside, and the others are not
+    kept up by it."""
+    row = tx.one(SQL["envelope"], grant.session_id, generation)
+    assert row is not None
+    seqs: list[int] = []
+    fault = tx.contain(lambda: seqs.append(admit(tx, grant, *row)))
+    if fault is None:
+        return seqs[0]
+    reason = f"it cannot be read: {type(fault).__name__}"
+    drop(tx, grant.session_id, [row[:4]], by=SYSTEM, reason=reason)
+    return None
+
+
+def admit(
+    tx: Transaction,
+    grant: Grant,
+    delivery_id: str,
+    generation: int,
+    digest: str,
+    kind: DeliveryKind,
+    body: str,
+    actor: str,
+) -> int:
+    """Writes a delivery into the history and returns its seq; its receipt is written, and its row taken
+    out, by the event. The caller asserts the fence, and `acknowledge`s it in the same transaction."""
+    parts = read_body(body)
+    message = Message(
+        message_id=MessageId(tx.new_id("msg")),
+        author=parts.author,
+        content=parts.content,
+        delivered=Delivered(
+            delivery_id=delivery_id, generation=generation, digest=digest, kind=kind
+        ),
+        meta=parts.meta,
+    )
+    record = tx.append(
+        grant.session_id,
+        message,
+        actor=structure_lenient(orjson.loads(actor), Actor),
+        turn_id=grant.turn_id,
+        fence=grant.fence,
+    )
+    return record.seq
+
+
+def acknowledge(tx: Transaction, grant: Grant, seqs: list[int]) -> None:
+    """Makes admitted deliveries context, in this place."""
+    tx.append(
+        grant.session_id,
+        Ack(admits=tuple(seqs)),
+        actor=SYSTEM,
+        turn_id=grant.turn_id,
+        fence=grant.fence,
+    )
