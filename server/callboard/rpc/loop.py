@@ -1,15 +1,22 @@
 """The event loop of a server process."""
 
 import asyncio
+import sys
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+_SWITCH_S = 0.0002
+"""How long a thread may keep the interpreter while another wants it. The writer's thread gives it up with
+each statement, and holds the lock of the whole store while it waits to have it again: with the usual
+5 ms, a busy loop makes all processes of the store wait for tenths of a second."""
+
 
 def run(main: Coroutine[Any, Any, T]) -> T:
     """Runs `main` to its end, on uvloop where it installs: a turn crosses the loop some thirty times,
     and each crossing costs about half."""
+    sys.setswitchinterval(_SWITCH_S)
     try:
         import uvloop
     except ImportError:

@@ -1,0 +1,118 @@
+"""What holds of every log, whatever happened to whoever wrote it (ARCHITECTURE, Invariants)."""
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from callboard.log.sqlite import sqlite3
+
+from .inside import host_in
+
+
+class Broken(AssertionError):
+    """A promise that was not kept."""
+
+
+def hold(condition: object, *what: object) -> None:
+    """Raises `Broken` with `what` unless the condition holds."""
+    if not condition:
+        raise Broken(" ".join(str(each)[:2_000] for each in what))
+
+
+def check_session(session_id: str, events: list[dict[str, Any]]) -> None:
+    """One session's whole log, as the wire has it, when nothing of it runs or waits any more."""
+
+    def of(*kinds: str) -> Iterable[dict[str, Any]]:
+        return (e for e in events if e["type"] in kinds)
+
+    def once(name: str, begun: Iterable[str], ended: Iterable[str]) -> None:
+        first, last = Counter(begun), Counter(ended)
+        hold(set(first.values()) <= {1}, session_id, name, "begun twice:", first)
+        hold(
+            first == last, session_id, name, "open:", first - last, "too often ended:", last - first
+        )
+
+    seqs = [e["seq"] for e in events]
+    hold(seqs == list(range(1, len(seqs) + 1)), session_id, "seqs have holes:", seqs)
+    hold(events and events[0]["type"] == "session_created", session_id, "begins with", events[:1])
+    once(
+        "turns",
+        (e["data"]["turnId"] for e in of("turn_started")),
+        (e["data"]["turnId"] for e in of("turn_finished")),
+    )
+    once(
+        "calls",
+        (e["data"]["callId"] for e in of("tool_call")),
+        (e["data"]["callId"] for e in of("tool_result")),
+    )
+    once(
+        "approvals",
+        (e["data"]["approval"]["approvalId"] for e in of("approval_request")),
+        (e["data"]["approvalId"] for e in of("approval_decision")),
+    )
+    triggers = [
+        e["seq"] for e in of("message", "directive")
+        if e["type"] == "directive" or e["data"]["author"]["kind"] != "agent"
+    ]  # fmt: skip
+    taken = [seq for e in of("ack") for seq in e["data"]["admits"]]
+    taken += [seq for e in of("triggers_dropped") for seq in e["data"]["seqs"]]
+    hold(Counter(triggers) == Counter(taken), session_id, "triggers", triggers, "taken as", taken)
+    running: str | None = None
+    for event in events:
+        turn = event.get("turnId")
+        match event["type"]:
+            case "turn_started":
+                hold(running is None, session_id, "two turns at once:", running, turn)
+                running = turn
+            case "turn_finished":
+                hold(running == turn, session_id, "another turn ended:", running, turn)
+                running = None
+            case _:
+                hold(turn in (None, running), session_id, "an event of no running turn:", event)
+
+
+def check_file(path: Path) -> None:
+    """A store that nobody has open, and in which nothing runs: the file, and what is not in the log."""
+    connection = sqlite3.connect(path)
+    try:
+        hold(connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)], "integrity")
+        for what, sql in (
+            ("an owner is left", "SELECT * FROM owners WHERE fence IS NOT NULL"),
+            ("a host is left", "SELECT * FROM hosts"),
+            ("a draft is left", "SELECT * FROM drafts"),
+            ("an open call is left", "SELECT * FROM open_calls"),
+            ("a trigger waits", "SELECT * FROM triggers WHERE state = 'pending'"),
+            ("an approval waits", "SELECT * FROM approvals WHERE state = 'pending'"),
+            ("an event without a head", "SELECT * FROM events e WHERE e.type <> 'session_deleted' "
+             "AND NOT EXISTS (SELECT 1 FROM heads h WHERE h.session_id = e.session_id)"),
+            ("a head that is not the last seq", "SELECT * FROM heads h WHERE seq <> "
+             "(SELECT max(seq) FROM events e WHERE e.session_id = h.session_id)"),
+            ("a blob that nobody needs", "SELECT blob_id FROM blobs WHERE blob_id NOT IN "
+             "(SELECT blob_id FROM blob_refs)"),
+            ("a turn that began under a lower fence than one before it",
+             "SELECT a.session_id, a.seq, a.fence, b.seq, b.fence FROM events a JOIN events b "
+             "ON a.session_id = b.session_id AND a.seq < b.seq AND a.fence >= b.fence "
+             "WHERE a.type = 'turn_started' AND b.type = 'turn_started'"),
+        ):  # fmt: skip
+            rows = connection.execute(sql).fetchmany(3)
+            hold(not rows, what, rows)
+    finally:
+        connection.close()
+
+
+async def check_projections(folder: Path) -> None:
+    """The read models of the store in `folder` are those that its log makes anew."""
+    async with host_in(folder) as host:
+        log = host.log
+        tables = [t for p in log._writing.projections for t in p.tables]
+
+        async def rows() -> dict[str, list[Any]]:
+            return {t: sorted(await log.query(f"SELECT * FROM {t}"), key=repr) for t in tables}
+
+        kept = await rows()
+        await log.rebuild()
+        for table, anew in (await rows()).items():
+            lost = [row for row in anew if row not in kept[table]][:3]
+            wrong = [row for row in kept[table] if row not in anew][:3]
+            hold(anew == kept[table], table, "kept", wrong, "but the log says", lost)
