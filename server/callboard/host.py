@@ -41,7 +41,10 @@ from .sessions.inbox.service import Inbox
 from .sessions.permissions import suggestion
 from .sessions.presence import Presence
 from .sessions.profiles import ProfileBook
+from .sessions.queue import Queue
 from .sessions.reading import Reading
+from .sessions.rewinding import Rewinding
+from .sessions.retention import Retention
 from .sessions.runner import Services, TurnRunner
 from .sessions.service import SessionLimits, Sessions
 from .sessions.telling import RunListener, RunListeners, Telling
@@ -208,6 +211,8 @@ class Host:
     waiting: Waiting
     exporting: Exporting
     compacting: Compacting
+    rewinding: Rewinding
+    queue: Queue
     features: Sequence[Feature]
     tasks: "Tasks"
     attendance: "Attendance"
@@ -229,6 +234,20 @@ class Host:
             Cause(outcome="interrupted", by=SYSTEM, reason=reason), within_s=SHUTDOWN_S
         )
         await self.reservations.settled()
+
+
+def projections_of(
+    listeners: RunListeners, features: Sequence[Feature] = ()
+) -> tuple[Projection, ...]:
+    """All tables that follow the log, in the order in which an event reaches them."""
+    return (
+        turns_projection.PROJECTION,
+        approvals.PROJECTION,
+        sessions_projection.PROJECTION,
+        inbox_projection.PROJECTION,
+        listeners.projection,
+        *(projection for feature in features for projection in feature.projections),
+    )
 
 
 def prepare_store(environment: Environment, ids: IdSource) -> Store:
@@ -256,14 +275,7 @@ async def open_host(
         ids=ids,
         now=utc_now,
         redact=redactor.json_text,
-        projections=(
-            turns_projection.PROJECTION,
-            approvals.PROJECTION,
-            sessions_projection.PROJECTION,
-            inbox_projection.PROJECTION,
-            listeners.projection,
-            *(p for feature in features for p in feature.projections),
-        ),
+        projections=projections_of(listeners, features),
     )
     async with log, aclosing(HttpClient(redact=redactor.text)) as http:
         presence = Presence(log, host_id or ids.new("host"), hooks=_hooks(features))
@@ -279,6 +291,9 @@ async def open_host(
             await host.dispatcher.wake_waiting()
             host.spawn(lambda: _tend(host, presence), "presence")
             host.spawn(lambda: _expire(host), "approval clock")
+            if host.settings.store.retain_archived_days is not None:
+                retention = Retention(log, days=host.settings.store.retain_archived_days)
+                host.spawn(retention.keep, "retention")
             yield host
         finally:
             with contextlib.suppress(Exception):
@@ -423,6 +438,8 @@ def _compose(
         waiting=Waiting(log, reading, asked),
         exporting=Exporting(log),
         compacting=Compacting(services, reservations, dispatcher),
+        rewinding=Rewinding(log, reservations, dispatcher),
+        queue=Queue(log, settings.limits.prompt_bytes),
         features=features,
     )
 

@@ -9,7 +9,7 @@ from cyclopts import App, CycloptsError, UnusedCliTokensError
 
 from callboard_rpc.version import PROTOCOL_VERSION
 
-from . import approvals, rules, sessions
+from . import approvals, rules, sessions, store
 from .demo import demo
 from .diagnose import doctor
 from .exits import CommandError, Exit
@@ -55,7 +55,7 @@ def build() -> App:
     )
     for command in (run, tail, demo, doctor, version, serve):
         app.command(command)
-    for family in (sessions, approvals, rules):
+    for family in (sessions, approvals, rules, store):
         app.command(family.app)
     return app
 

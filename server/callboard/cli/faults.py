@@ -9,6 +9,7 @@ from typing import cast
 
 from callboard_client import ClientError, RemoteError
 from callboard_client.terminal_text import clean_line
+from callboard_rpc.errors import CallboardError
 
 from .exits import CommandError, Exit
 
@@ -32,7 +33,6 @@ _HINTS = {
     "modelUnavailable": "`callboard doctor` tells which models were found, and what to set.",
     "authRequired": "`callboard doctor` tells which keys were found, and where.",
     "storeVersion": "Update Callboard, or choose another store with --store.",
-    "storeCorrupt": "`callboard doctor` tells what was found; --store chooses another store.",
     "storeReadOnly": "--store chooses another store.",
     "storeFull": "Make room on the disk; everything that was committed is still there.",
     "sessionArchived": "Ask a client to unarchive it, or begin a new session.",
@@ -55,6 +55,9 @@ def report(fault: BaseException) -> Exit:
         case RemoteError() as error:
             reference = f" (reference {error.correlation_id})" if error.kind == "internal" else ""
             _say(error.message + reference, _HINTS.get(error.kind))
+            return Exit.USAGE if error.kind in _BAD_INPUT else Exit.FAILED
+        case CallboardError() as error:  # of a command that needs no server
+            _say(error.message, None)
             return Exit.USAGE if error.kind in _BAD_INPUT else Exit.FAILED
         case ClientError() as error:
             _say(str(error), "`callboard doctor` looks for what is missing.")

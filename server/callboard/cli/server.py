@@ -32,6 +32,11 @@ def server_environment(option: StoreOption | None) -> dict[str, str]:
     return environment
 
 
+def chosen_store(option: StoreOption | None) -> Path:
+    """Where the store lies that a command is about."""
+    return _store_path(server_environment(option))
+
+
 @asynccontextmanager
 async def connect(
     option: StoreOption | None,

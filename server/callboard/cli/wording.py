@@ -64,3 +64,14 @@ def usage(spent: Usage | None) -> str:
 
 def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def size(count: float) -> str:
+    """Bytes as ``12 bytes``, ``3.4 MiB``."""
+    if count < 1024:
+        return plural(int(count), "byte")
+    for unit in ("KiB", "MiB", "GiB"):
+        count /= 1024
+        if count < 1024:
+            return f"{count:.1f} {unit}"
+    return f"{count / 1024:.1f} TiB"

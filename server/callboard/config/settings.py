@@ -56,6 +56,12 @@ class StoreSettings:
     idempotency_days: int = integer(
         7, "How long answers to requests with an idempotency key are kept.", minimum=1, unit="days"
     )
+    retain_archived_days: float | None = optional_number(
+        "Archived and closed sessions in which nothing has happened for so long are deleted. "
+        "Default: never.",
+        minimum=1,
+        unit="days",
+    )
 
 
 @frozen(kw_only=True)

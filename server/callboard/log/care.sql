@@ -63,6 +63,11 @@ SELECT e.pos, e.session_id, e.seq, e.event_id, e.type, e.at, e.actor, e.turn_id,
        coalesce(h.root_id, e.session_id)
 FROM events e LEFT JOIN heads h ON h.session_id = e.session_id ORDER BY e.pos;
 
+-- name: tables_beside_the_log
+SELECT name FROM store.sqlite_master
+WHERE type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\' AND name NOT LIKE 'search%'
+  AND name NOT IN ('meta', 'events', 'heads', 'deletions', 'blobs', 'blob_refs');
+
 -- name: schema_of_table
 SELECT sql FROM store.sqlite_master
 WHERE tbl_name = ? AND sql IS NOT NULL ORDER BY type = 'index';

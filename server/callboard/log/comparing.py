@@ -44,7 +44,9 @@ def examine_projections(path: Path, writing: Writing) -> list[Finding]:
         scratch.execute("PRAGMA trusted_schema = OFF")
         uri = path.as_uri() + "?mode=ro" if is_open_here(path) else address(path)
         scratch.execute("ATTACH ? AS store", (uri,))
-        for table in _tables(writing.projections):
+        for (table,) in scratch.execute(SQL["tables_beside_the_log"]).fetchall():
+            # the projections' own; and others, which stay empty: they tell no projection anything,
+            # and may only lose what an event has settled
             for (statement,) in scratch.execute(SQL["schema_of_table"], (table,)).fetchall():
                 scratch.execute(statement)
         scratch.execute("BEGIN")  # one state of the store, whatever others commit meanwhile
