@@ -21,7 +21,7 @@ from callboard_rpc.errors import CallboardError
 
 from .config import Loaded, load, store_path, user_config_dir
 from .config.layers import USER_FILE, WORKSPACE_FILE
-from .log import filesystem, sqlite
+from .log import carebook, filesystem, sqlite
 from .models.keys import KeyRing
 from .sessions.profiles import ProfileBook
 
@@ -130,7 +130,11 @@ def store_checks(path: Path) -> tuple[Check, ...]:
     existing = path.parent
     while not existing.exists() and existing != existing.parent:
         existing = existing.parent
-    return (_file_check(path, existing), _disk_check(path, existing))
+    return (
+        _file_check(path, existing),
+        *([_care_check(path)] if path.is_file() else []),
+        _disk_check(path, existing),
+    )
 
 
 def _file_check(path: Path, existing: Path) -> Check:
@@ -154,9 +158,38 @@ def _file_check(path: Path, existing: Path) -> Check:
             return check("fail", "is no SQLite database", f"Move it away. {elsewhere}")
         if _open_to_others(path):
             return check("warn", "other users can read it", f"Run: chmod 600 {path}")
-        return check("ok", _size(path.stat().st_size))
+        return check("ok", _size(path.stat().st_size) + _wal_size(path))
     except OSError as fault:
         return check("fail", f"cannot be looked at: {fault.strerror or fault}", elsewhere)
+
+
+def _wal_size(path: Path) -> str:
+    try:
+        size = path.with_name(path.name + "-wal").stat().st_size
+    except OSError:
+        return ""
+    return f", WAL {_size(size)}" if size else ""
+
+
+def _care_check(path: Path) -> Check:
+    """The last backup and the last check, as far as they are known of."""
+    known = carebook.read(path)
+    backup, looked = known.get("backup"), known.get("check")
+    found = f"last backup {backup['at']}" if backup else "never backed up"
+    if looked is None:
+        return Check(name="Care", status="ok", found=f"{found}, never checked", advice=_CARE)
+    problems = looked.get("problems", 0)
+    found = f"{found}, last check {looked['at']}"
+    if problems:
+        advice = "Run: callboard store check"
+        found = f"{found} found {problems} problems"
+        return Check(name="Care", status="warn", found=found, advice=advice)
+    return Check(name="Care", status="ok", found=f"{found} found nothing wrong")
+
+
+_CARE: Final = (
+    "`callboard store backup FILE` and `callboard store check` do it, also while it is in use."
+)
 
 
 def _open_to_others(path: Path) -> bool:
