@@ -251,7 +251,7 @@ def texts(records: Sequence[Any]) -> list[str]:
     return [
         "".join(block.text for block in message.content if block.type == "text")
         for message in of(records, "message")
-        if message.author.kind == "agent"
+        if not message.from_outside
     ]
 
 
