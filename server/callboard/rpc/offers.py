@@ -13,7 +13,7 @@ from typing import Any
 from callboard_rpc.approvals import Approval, ApprovalRequestParams, ApprovalRequestResult
 from callboard_rpc.common import Actor
 from callboard_rpc.errors import CallboardError
-from callboard_rpc.events import ApprovalDecision, ApprovalRequest
+from callboard_rpc.events import ApprovalDecision, ApprovalRequest, SessionDeleted
 
 from ..host import Host
 from ..log.record import Record
@@ -22,6 +22,8 @@ from .connection import Connection, ConnectionClosed, PeerError
 from .subscriptions import Subscription, Subscriptions
 
 _log = logging.getLogger(__name__)
+
+_WATCHED = Filter(types=frozenset({*APPROVAL_TYPES, "session_deleted"}))
 
 
 class Offers:
@@ -35,7 +37,10 @@ class Offers:
         self._subscriptions = subscriptions
         self._actor = actor
         self._asked: dict[str, asyncio.Task[None]] = {}
+        self._sessions: dict[str, set[str]] = {}
+        """What is asked, by session: with a session its approvals go, and no decision is left to read."""
         self._done: set[str] = set()
+        """Approvals that have ended, and sessions that are gone."""
         self._tasks: set[asyncio.Task[None]] = set()
         subscriptions.on_live = self._subscribed
 
@@ -67,7 +72,7 @@ class Offers:
         while True:
             await log.moved(position)
             head = log.head
-            while records := await log.page(Filter(types=APPROVAL_TYPES), after=position):
+            while records := await log.page(_WATCHED, after=position):
                 for record in records:
                     self._heard(record)
                 position = records[-1].pos
@@ -79,17 +84,31 @@ class Offers:
                 if self._subscriptions.covers(approval.session_id, approval.root_id):
                     self._offer(approval)
             case ApprovalDecision(approval_id=approval_id):
-                self._done.add(approval_id)
-                question = self._asked.pop(approval_id, None)
-                if question is not None:
-                    question.cancel()
+                self._take_back(record.session_id, approval_id)
+            case SessionDeleted():
+                self._done.add(record.session_id)
+                for approval_id in list(self._sessions.get(record.session_id, ())):
+                    self._take_back(record.session_id, approval_id)
             case _:
                 pass
 
+    def _take_back(self, session_id: str, approval_id: str) -> None:
+        self._done.add(approval_id)
+        asked = self._sessions.get(session_id, set())
+        asked.discard(approval_id)
+        if not asked:
+            self._sessions.pop(session_id, None)
+        question = self._asked.pop(approval_id, None)
+        if question is not None:
+            question.cancel()
+
     def _offer(self, approval: Approval) -> None:
-        if approval.approval_id in self._asked or approval.approval_id in self._done:
+        if approval.approval_id in self._asked:
+            return
+        if not self._done.isdisjoint((approval.approval_id, approval.session_id)):
             return
         self._asked[approval.approval_id] = self._keep(self._ask(approval))
+        self._sessions.setdefault(approval.session_id, set()).add(approval.approval_id)
 
     async def _ask(self, approval: Approval) -> None:
         await self._subscriptions.holds.until_told(approval.turn_id)
