@@ -278,6 +278,7 @@ _TABLE = (
         errors=(
             *_OPEN,
             "turnInProgress",
+            "leaseLost",
             "profileNotFound",
             "modelUnavailable",
             "authRequired",

@@ -39,6 +39,9 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
 -- name: delete_rule
 DELETE FROM rules WHERE rule_id = ?;
 
+-- name: revoke_of_session
+DELETE FROM rules WHERE rule_id = ? AND scope = 'session' RETURNING rule_id;
+
 -- name: rule
 SELECT rule_id, scope, session_id, workspace, tool, pattern, effect, created_at, created_by
 FROM rules WHERE rule_id = ?;

@@ -7,7 +7,7 @@ anywhere leaves the approval unanswered, and an unanswered approval runs nothing
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import attrs
@@ -132,6 +132,14 @@ def withdraw(tx: Transaction, approval_id: str, *, by: Actor, reason: str, fence
 
 async def _nothing() -> None:
     return None
+
+
+def revoke(tx: Transaction, rule_ids: Sequence[str]) -> tuple[str, ...]:
+    """Takes back those of these rules that were given for their session only; which they were. What
+    was given for a workspace stands until it is revoked by itself."""
+    return tuple(
+        rule_id for each in rule_ids for (rule_id,) in tx.all(SQL["revoke_of_session"], each)
+    )
 
 
 class Approvals:

@@ -15,6 +15,10 @@ ON CONFLICT (blob_id) DO NOTHING;
 -- name: refer_to_blob
 INSERT INTO blob_refs (blob_id, session_id) VALUES (?, ?) ON CONFLICT DO NOTHING;
 
+-- name: share_blob
+INSERT INTO blob_refs (blob_id, session_id) SELECT blob_id, ?1 FROM blobs WHERE blob_id = ?2
+ON CONFLICT DO NOTHING;
+
 -- name: read_blob
 SELECT substr(data, ? + 1, ?), size, mime_type FROM blobs WHERE blob_id = ?;
 
@@ -92,3 +96,47 @@ SELECT e.pos, e.session_id, e.seq, e.event_id, e.type, e.at, e.actor, e.turn_id,
        coalesce(h.root_id, e.session_id)
 FROM events e LEFT JOIN heads h ON h.session_id = e.session_id
 WHERE e.pos > ? AND e.pos <= ? ORDER BY e.pos LIMIT 500;
+
+-- name: begin_import
+INSERT INTO imports (session_id, import_id, host_id, began_at) VALUES (?, ?, ?, ?);
+
+-- name: import_of
+SELECT import_id, host_id FROM imports WHERE session_id = ?;
+
+-- name: end_import
+DELETE FROM imports WHERE session_id = ?;
+
+-- name: left_imports
+SELECT session_id, import_id, host_id FROM imports;
+
+-- name: set_tombstones_apart
+UPDATE events SET seq = -pos WHERE session_id = ? AND type = 'session_deleted';
+
+-- name: insert_imported_head
+INSERT INTO heads (session_id, seq, birth, root_id, imported_through, folders_claimed)
+VALUES (?, ?, ?, ?, ?, ?);
+
+-- name: forget_deletion
+DELETE FROM deletions WHERE session_id = ?;
+
+-- name: newest_of_import
+SELECT pos FROM events WHERE session_id = ? AND seq > 0 ORDER BY seq DESC LIMIT ?;
+
+-- name: delete_search_row
+DELETE FROM search WHERE rowid = ?;
+
+-- name: delete_event
+DELETE FROM events WHERE pos = ?;
+
+-- name: blobs_of_session_alone
+SELECT r.blob_id FROM blob_refs r WHERE r.session_id = ?1
+  AND NOT EXISTS (SELECT 1 FROM blob_refs o WHERE o.blob_id = r.blob_id AND o.session_id <> ?1);
+
+-- name: delete_blob
+DELETE FROM blobs WHERE blob_id = ?;
+
+-- name: scratch_events
+SELECT seq, event_id, type, at, actor, turn_id, data FROM events WHERE seq > ? ORDER BY seq LIMIT ?;
+
+-- name: scratch_blobs
+SELECT blob_id, mime_type, data FROM blobs WHERE blob_id > ? ORDER BY blob_id LIMIT 1;

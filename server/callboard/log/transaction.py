@@ -162,7 +162,7 @@ class Transaction:
         row = self.one(SQL["next_seq"], session_id)
         if row is None:
             raise CallboardError("sessionNotFound", f"there is no session {session_id[:80]!r}")
-        text = self._encode(session_id, unstructure(data))
+        text = self.encode(session_id, unstructure(data))
         record = Record(
             pos=0,
             session_id=session_id,
@@ -176,10 +176,42 @@ class Transaction:
             data=text,
             root_id=row[1],
         )
-        self._insert(record)
+        self.place(record)
         return record
 
-    def _insert(self, record: Record) -> None:
+    def restore(
+        self,
+        session_id: str,
+        *,
+        event_id: str,
+        kind: str,
+        at: str,
+        actor: Any,
+        turn_id: str | None,
+        data: Any,
+    ) -> Record:
+        """Appends an event that was written elsewhere (`actor` and `data` as JSON values): it keeps its
+        id, its time, its actor and its turn, and is looked through for secrets like every other."""
+        row = self.one(SQL["next_seq"], session_id)
+        assert row is not None
+        record = Record(
+            pos=0,
+            session_id=session_id,
+            seq=row[0],
+            event_id=event_id,
+            type=kind,
+            at=at,
+            actor=self.writing.redact(_json(actor)),
+            turn_id=turn_id,
+            fence=0,
+            data=self.encode(session_id, data),
+            root_id=row[1],
+        )
+        self.place(record)
+        return record
+
+    def place(self, record: Record) -> None:
+        """Puts a record that is ready into the log, at its end, and projects it."""
         cursor = self.connection.execute(
             SQL["insert_event"],
             (
@@ -204,7 +236,8 @@ class Transaction:
         for apply in self.writing.applying.get(record.type, ()):
             apply(self, record)
 
-    def _encode(self, session_id: str, value: Any) -> str:
+    def encode(self, session_id: str, value: Any) -> str:
+        """An event's data as it is stored: clean, and with its large texts in blobs."""
         # the secrets go first: a cut could leave half of one, and a blob's address tells its content
         text = self.writing.redact(_json(value))
         if len(text) > LARGE:
@@ -240,7 +273,7 @@ class Transaction:
         self.execute(SQL["insert_deletion"], session_id, self.now())
         for projection in self.writing.projections:
             projection.forget(self, session_id)
-        self._insert(
+        self.place(
             Record(
                 pos=0,
                 session_id=session_id,

@@ -57,6 +57,10 @@ class SessionCache:
                 self._transcripts.pop(record.session_id, None)
                 continue
             self._follow_state(record)
+            if record.type == "session_rewound":
+                # what a summary stood for may be context again: it is made anew when it is needed
+                self._transcripts.pop(record.session_id, None)
+                continue
             transcript = self._transcripts.get(record.session_id)
             if transcript is not None:
                 if record.seq == transcript.seq + 1:
@@ -129,9 +133,7 @@ class SessionCache:
         return transcript
 
     async def _load(self, session_id: str) -> Transcript:
-        transcript = Transcript()
-        for record in await self._records(session_id):
-            transcript.apply(record)
+        transcript = Transcript.of(await self._records(session_id))
         self._transcripts[session_id] = transcript
         while len(self._transcripts) > _TRANSCRIPTS:
             self._transcripts.popitem(last=False)

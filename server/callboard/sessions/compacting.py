@@ -26,8 +26,8 @@ class Compacting:
     ) -> Record | None:
         """The summary's record, or None when there was too little to summarise.
 
-        Raises sessionNotFound, sessionClosed, turnInProgress, and the model's failure; then nothing
-        is written.
+        Raises sessionNotFound, sessionClosed, turnInProgress, leaseLost, and the model's failure; then
+        nothing is written.
         """
         services = self.services
         state = await services.cache.state(session_id)
@@ -40,8 +40,9 @@ class Compacting:
         model = await services.catalog.resolve(
             state.model or profile.model, text_tool_calls=profile.text_tool_calls
         )
+        prepared = await self.reservations.prepare(session_id)
         try:
-            async with await self.reservations.prepare(session_id) as reservation:
+            async with prepared as reservation:
                 made = await summarise(
                     log=services.log,
                     model=model,

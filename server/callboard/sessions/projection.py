@@ -46,7 +46,21 @@ def _created(tx: Transaction, record: Record) -> None:
         record.at,
         record.at,
         record.pos,
+        _dump(None if created.forked_from is None else unstructure(created.forked_from)),
     )
+
+
+def _rewound(tx: Transaction, record: Record) -> None:
+    """What was spent stays spent; only the size of the context is again that of before."""
+    tx.execute(SQL["rewound_to"], record.session_id)
+    known = tx.value(SQL["usage"], record.session_id)
+    if known is not None:
+        last = tx.value(SQL["last_turn_usage"], record.session_id)
+        context = None if last is None else orjson.loads(last).get("contextTokens")
+        usage = {**orjson.loads(known), "contextTokens": context}
+        total = structure_lenient(usage, Usage)
+        tx.execute(SQL["set_usage"], _dump(unstructure(total)), record.session_id)
+    _touch(tx, record)
 
 
 def _touch(tx: Transaction, record: Record) -> None:
@@ -132,6 +146,8 @@ PROJECTION = Projection(
     tables=("sessions",),
     apply={
         "session_created": _created,
+        "session_forked": _touch,
+        "session_rewound": _rewound,
         "session_updated": _updated,
         "session_archived": _archived,
         "session_unarchived": _archived,

@@ -1,7 +1,7 @@
 -- name: insert_session
 INSERT INTO sessions (session_id, root_id, parent_id, depth, cwd, directories, profile, mode, model,
-                      title, metadata, created_at, updated_at, updated_pos)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+                      title, metadata, created_at, updated_at, updated_pos, forked_from)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: touch
 UPDATE sessions SET updated_at = ?, updated_pos = ? WHERE session_id = ?;
@@ -36,6 +36,63 @@ UPDATE sessions SET turns = turns + 1 WHERE session_id = ?;
 -- name: finish
 UPDATE sessions SET last_outcome = ?, answered_through = ? WHERE session_id = ?;
 
+-- name: rewound_to
+UPDATE sessions SET last_outcome = (
+  SELECT t.state FROM turns t WHERE t.session_id = ?1 AND t.rewound = 0 ORDER BY t.idx DESC LIMIT 1)
+WHERE session_id = ?1;
+
+-- name: last_turn_usage
+SELECT usage FROM turns WHERE session_id = ? AND rewound = 0 ORDER BY idx DESC LIMIT 1;
+
+-- name: first_of_turn
+SELECT min(seq) FROM events WHERE session_id = ? AND turn_id = ?;
+
+-- name: last_of_turn
+SELECT max(seq) FROM events WHERE session_id = ? AND turn_id = ?;
+
+-- name: fork_source
+SELECT h.seq, h.birth, h.folders_claimed,
+       (SELECT t.turn_id FROM turns t WHERE t.session_id = h.session_id AND t.ended_at IS NULL LIMIT 1)
+FROM heads h WHERE h.session_id = ?;
+
+-- name: birth
+SELECT birth FROM heads WHERE session_id = ?;
+
+-- name: admitted_within
+SELECT e.seq, a.value FROM events e, json_each(e.data, '$.admits') a
+WHERE e.session_id = ? AND e.seq BETWEEN ? AND ? AND e.type = 'ack';
+
+-- name: answered_within
+SELECT seq, json_extract(data, '$.callId') FROM events
+WHERE session_id = ? AND seq BETWEEN ? AND ? AND type = 'tool_result';
+
+-- name: turns_within
+SELECT min(seq), turn_id FROM events
+WHERE session_id = ? AND seq BETWEEN ? AND ? AND turn_id IS NOT NULL GROUP BY turn_id;
+
+-- name: prompts_from_before
+SELECT DISTINCT a.value FROM events e, json_each(e.data, '$.admits') a
+WHERE e.session_id = ?1 AND e.seq BETWEEN ?2 AND ?3 AND e.type = 'ack' AND a.value < ?2
+ORDER BY a.value;
+
+-- name: changed_within
+SELECT e.seq, json_extract(c.value, '$.path') FROM events e, json_each(e.data, '$.changes') c
+WHERE e.session_id = ? AND e.seq BETWEEN ? AND ? AND e.type = 'tool_result' ORDER BY e.seq;
+
+-- name: commands_within
+SELECT r.seq FROM events r
+WHERE r.session_id = ?1 AND r.seq BETWEEN ?2 AND ?3 AND r.type = 'tool_result'
+  AND json_extract(r.data, '$.status') NOT IN ('denied', 'superseded')
+  AND json_extract(r.data, '$.callId') IN (
+    SELECT json_extract(c.data, '$.callId') FROM events c
+    WHERE c.session_id = ?1 AND c.seq BETWEEN ?2 AND ?3 AND c.type = 'tool_call'
+      AND json_extract(c.data, '$.effect') = 'execute');
+
+-- name: rules_within
+SELECT json_extract(data, '$.resolution.ruleId') FROM events
+WHERE session_id = ? AND seq BETWEEN ? AND ? AND type = 'approval_decision'
+  AND json_extract(data, '$.resolution.ruleId') IS NOT NULL;
+
 -- name: set_usage
 UPDATE sessions SET usage = ? WHERE session_id = ?;
 
@@ -58,6 +115,7 @@ SELECT closed, archived FROM sessions WHERE session_id = ?;
 -- name: with_pending_triggers
 SELECT DISTINCT t.session_id FROM triggers t
 JOIN sessions s ON s.session_id = t.session_id
+JOIN heads h ON h.session_id = t.session_id AND t.seq > h.imported_through
 LEFT JOIN owners o ON o.session_id = t.session_id
 WHERE t.state = 'pending' AND s.closed = 0 AND o.fence IS NULL;
 
@@ -70,7 +128,8 @@ SELECT s.session_id, s.root_id, s.parent_id, s.depth, s.cwd, s.directories, s.pr
         WHERE a.state = 'pending' AND (a.session_id = s.session_id OR a.root_id = s.session_id)),
        (SELECT count(*) FROM approvals a
         WHERE a.state = 'pending' AND a.session_id = s.session_id),
-       (SELECT 1 FROM turns p WHERE p.session_id = s.session_id AND p.state = 'parked')
+       (SELECT 1 FROM turns p WHERE p.session_id = s.session_id AND p.state = 'parked'),
+       s.forked_from
 FROM sessions s JOIN heads h ON h.session_id = s.session_id
 LEFT JOIN owners o ON o.session_id = s.session_id
 WHERE s.session_id = ?;
@@ -89,7 +148,8 @@ SELECT s.session_id, s.root_id, s.parent_id, s.depth, s.cwd, s.directories, s.pr
         WHERE a.state = 'pending' AND (a.session_id = s.session_id OR a.root_id = s.session_id)),
        (SELECT count(*) FROM approvals a
         WHERE a.state = 'pending' AND a.session_id = s.session_id) AS own_approvals,
-       (SELECT 1 FROM turns p WHERE p.session_id = s.session_id AND p.state = 'parked') AS parked
+       (SELECT 1 FROM turns p WHERE p.session_id = s.session_id AND p.state = 'parked') AS parked,
+       s.forked_from
 FROM sessions s JOIN heads h ON h.session_id = s.session_id
 LEFT JOIN owners o ON o.session_id = s.session_id
 WHERE s.updated_pos < :before
@@ -139,3 +199,43 @@ DELETE FROM runs_to_tell WHERE id = ?;
 
 -- name: forget_runs_to_tell
 DELETE FROM runs_to_tell WHERE session_id = ?;
+
+-- name: folders_only_claimed
+SELECT 1 FROM sessions s JOIN heads h ON h.session_id = s.session_id
+WHERE s.session_id = ?1 AND h.folders_claimed = 1 AND NOT EXISTS (
+  SELECT 1 FROM sessions o JOIN heads oh ON oh.session_id = o.session_id
+  WHERE o.cwd = s.cwd AND o.directories = s.directories AND oh.folders_claimed = 0);
+
+-- name: runs_page
+SELECT turn_id, idx, state, model, started_at, usage FROM turns
+WHERE session_id = ? AND idx > ? ORDER BY idx LIMIT ?;
+
+-- name: used_by
+SELECT s.session_id, s.parent_id, s.title, s.usage FROM sessions s
+JOIN json_each(?) j ON s.session_id = j.value ORDER BY j.key;
+
+-- name: usage_parts
+WITH used (session_id, model, usage, is_run) AS (
+  SELECT t.session_id, t.model, t.usage, 1 FROM turns t
+  WHERE t.session_id IN (SELECT value FROM json_each(?1))
+  UNION ALL
+  SELECT e.session_id, json_extract(e.data, '$.model'), json_extract(e.data, '$.usage'), 0 FROM events e
+  WHERE e.type = 'summary' AND e.session_id IN (SELECT value FROM json_each(?1))
+), part AS (
+  SELECT session_id, model, is_run, usage,
+         coalesce(json_extract(usage, '$.requests'), 0) AS requests,
+         json_extract(usage, '$.inputTokens') AS input,
+         json_extract(usage, '$.outputTokens') AS output,
+         json_extract(usage, '$.cacheReadTokens') AS cache_read,
+         json_extract(usage, '$.cacheWriteTokens') AS cache_write,
+         json_extract(usage, '$.reasoningTokens') AS reasoning,
+         json_extract(usage, '$.cost') AS cost,
+         json_extract(usage, '$.currency') AS currency,
+         coalesce(json_extract(usage, '$.partial'), 0) AS partial
+  FROM used
+)
+SELECT session_id, model, currency, sum(is_run), sum(1 - is_run), sum(requests), sum(input),
+       sum(output), sum(cache_read), sum(cache_write), sum(reasoning), sum(cost),
+       sum(usage IS NULL OR partial OR (requests > 0 AND (input IS NULL OR output IS NULL))),
+       sum(usage IS NULL OR partial OR (requests > 0 AND cost IS NULL)), max(partial)
+FROM part GROUP BY session_id, model, currency ORDER BY session_id, model, currency;

@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from callboard_rpc.common import SessionId, SessionStatus, TurnId, Usage
+from callboard_rpc.common import ForkedFrom, SessionId, SessionStatus, TurnId, Usage
 from callboard_rpc.convert import structure_lenient
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.sessions import Owner, Session, Turn
@@ -22,6 +22,7 @@ def session_of(row: tuple[Any, ...]) -> Session:
         session_id, root_id, parent_id, depth, cwd, directories, profile, mode, model, title,
         metadata, archived, pinned, closed, created_at, updated_at, _updated_pos, last_outcome,
         usage, head_seq, fence, host_id, turn_id, kind, queued, approvals, own_approvals, parked,
+        forked_from,
     ) = row  # fmt: skip
     running = fence is not None and kind == "run"
     status: SessionStatus
@@ -56,6 +57,9 @@ def session_of(row: tuple[Any, ...]) -> Session:
         active_turn_id=TurnId(turn_id) if running else None,
         owner=None if fence is None else Owner(host_id=host_id, fence=fence),
         status=status,
+        forked_from=None
+        if forked_from is None
+        else structure_lenient(orjson.loads(forked_from), ForkedFrom),
     )
 
 
@@ -92,6 +96,11 @@ class Reading:
         session = await self.session(session_id)
         refuse_unless_open(session_id, closed=session.closed, archived=session.archived)
         return session
+
+    async def will_wake(self, session_id: str) -> bool:
+        """Whether something waits that some host will take up. What waited already when the session
+        was imported wakes nobody; the next prompt takes it along."""
+        return bool(await self._log.query(TURN_SQL["any_wakes"], session_id))
 
     async def sessions(
         self,

@@ -1,30 +1,23 @@
 """What can be done with a session: the transactions behind the ``session/*`` methods."""
 
 import asyncio
-import base64
-import binascii
 import contextlib
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-import attrs
 from attrs import frozen
 
 from callboard_rpc.common import (
     Actor,
     Content,
-    EmbeddedResource,
     HostId,
-    ImageContent,
     Json,
     Limits,
     MessageId,
     Mode,
-    ResourceLink,
     SessionId,
-    TextContent,
     TurnId,
     Unset,
     Usage,
@@ -48,11 +41,12 @@ from callboard_rpc.sessions import CancelScope, PromptOutcome, Session
 
 from ..log.log import Log
 from ..log.record import SELECT, Record
-from ..log.text import all_well_formed, well_formed
+from ..log.text import all_well_formed
 from ..log.transaction import Transaction
 from ..turns import parking
 from ..turns.finish import Ending
 from ..turns.projection import SQL as TURN_SQL
+from .content import checked_content, clean_title
 from .dispatch import Dispatcher
 from .inbox import deliveries as inbox
 from .projection import SQL
@@ -61,7 +55,6 @@ from .reading import Reading, refuse_unless_open
 T = TypeVar("T")
 
 _STOP_WAIT_S = 15.0
-_MAX_TITLE = 500
 
 
 @frozen(kw_only=True)
@@ -138,7 +131,7 @@ class Sessions:
                     profile=profile,
                     mode=mode,
                     model=model,
-                    title=_title(title),
+                    title=clean_title(title),
                     metadata=all_well_formed(metadata),
                 ),
                 actor=by,
@@ -162,7 +155,7 @@ class Sessions:
         """Changes what is given; a turn that runs sees the new mode at its next call."""
         changes: Json = {}
         if not isinstance(title, Unset):
-            changes["title"] = _title(title)
+            changes["title"] = clean_title(title)
         if not isinstance(pinned, Unset):
             changes["pinned"] = pinned
         if not isinstance(metadata, Unset):
@@ -251,6 +244,8 @@ class Sessions:
                 if not late and any(_running_turn(tx, each) for each in ids):
                     return False
                 for each in ids:
+                    # who summarises it, or the like, finds that it is not theirs any more
+                    tx.execute(TURN_SQL["end_preparation"], each)
                     if tx.one(SQL["flags"], each) is not None:
                         self._end_parked(tx, each, by, reason)
                         _drop_queue(tx, each, by, reason)
@@ -316,7 +311,7 @@ class Sessions:
         The same `client_message_id` again returns the first prompt's answer. Raises sessionNotFound,
         sessionClosed, sessionArchived, queueFull, messageTooLarge, invalidParams.
         """
-        checked = self._checked(content)
+        checked = checked_content(content, self._limits.prompt_bytes)
         return await self._durably(
             self._prompt(
                 session_id, checked, author, by, delivery, client_message_id, to, limits, meta
@@ -390,45 +385,6 @@ class Sessions:
         return Posted(
             record=record, outcome="queued" if turn_id is None else "started", turn_id=turn_id
         )
-
-    def _checked(self, content: Sequence[Content]) -> tuple[Content, ...]:
-        size = 0
-        empty = True
-        out: list[Content] = []
-        for index, block in enumerate(content):
-            match block:
-                case TextContent(text=raw):
-                    text = well_formed(raw)
-                    empty = empty and not text.strip()
-                    size += len(text.encode())
-                    out.append(attrs.evolve(block, text=text, meta=all_well_formed(block.meta)))
-                case ImageContent(data=data):
-                    _check_image(block, index)
-                    empty = False
-                    size += len(data)
-                    out.append(block)
-                case EmbeddedResource(text=raw):
-                    text = well_formed(raw)
-                    empty = False
-                    size += len(text.encode())
-                    out.append(attrs.evolve(block, text=text))
-                case ResourceLink():
-                    empty = False
-                    out.append(block)
-        if empty:
-            raise CallboardError(
-                "invalidParams",
-                "the prompt is empty; put some text, an image or a resource into content",
-                data={"errors": [{"path": "$.content", "message": "must not be empty"}]},
-            )
-        if size > self._limits.prompt_bytes:
-            raise CallboardError(
-                "messageTooLarge",
-                f"the prompt has {size} bytes, more than the {self._limits.prompt_bytes} allowed; "
-                "put the material into a file of the workspace and name it",
-                data={"limit": self._limits.prompt_bytes},
-            )
-        return tuple(out)
 
     # --- stopping ---
 
@@ -581,20 +537,3 @@ def _existing_folder(path: str) -> Path:
     if not resolved.is_dir():
         raise CallboardError("pathNotFound", f"{path[:200]} is not a folder", data={"path": path})
     return resolved
-
-
-def _title(title: str | None) -> str | None:
-    if title is None:
-        return None
-    return " ".join(well_formed(title).split())[:_MAX_TITLE] or None
-
-
-def _check_image(block: ImageContent, index: int) -> None:
-    try:
-        base64.b64decode(block.data, validate=True)
-    except (binascii.Error, ValueError) as fault:
-        raise CallboardError(
-            "invalidParams",
-            f"the image in content[{index}] is not base64",
-            data={"errors": [{"path": f"$.content[{index}].data", "message": "must be base64"}]},
-        ) from fault

@@ -5,9 +5,11 @@ came while the agent was busy follows the answer that it interrupted. A summary 
 its `covers_through` (session-messaging 4). Tool traffic is replayed or left out, as the session has it.
 """
 
+from collections.abc import Sequence
 from html import escape
 from typing import Any, Literal, TypeAlias
 
+import attrs
 from attrs import define, field
 
 from callboard_rpc.common import (
@@ -20,7 +22,15 @@ from callboard_rpc.common import (
 from callboard_rpc.common import (
     ToolUse as ToolUseRef,
 )
-from callboard_rpc.events import Ack, Directive, Message, Summary, ToolCall, ToolResult
+from callboard_rpc.events import (
+    Ack,
+    Directive,
+    Message,
+    PromptUpdated,
+    Summary,
+    ToolCall,
+    ToolResult,
+)
 
 from ..log.record import Record
 from ..models.base import (
@@ -34,6 +44,7 @@ from ..models.base import (
     ToolUse,
     UserMessage,
 )
+from .rewound import living
 
 ToolContextMode: TypeAlias = Literal["replay", "audit"]
 
@@ -70,17 +81,28 @@ _Entry: TypeAlias = _Said | _Answered
 
 
 class Transcript:
-    """Follows one session's log. Give it every record, in order of seq."""
+    """Follows one session's log. Give it every record, in order of seq; but when the session is
+    rewound, make a new one `of` all."""
 
     def __init__(self) -> None:
         self.seq = 0
         self._entries: list[_Entry] = []
         self._held: dict[int, Record] = {}
+        self._updates: dict[int, Record] = {}
         self._answers: dict[str, _Answered] = {}
         self._by_call: dict[str, _Answered] = {}
         self.large: list[Record] = []
         """Records whose texts are cut; `complete` brings the whole."""
         self._made: dict[tuple[ToolContextMode, str | None], tuple[ModelMessage, ...]] = {}
+
+    @classmethod
+    def of(cls, records: Sequence[Record]) -> "Transcript":
+        """From all records of a session so far: what was rewound is left out."""
+        transcript = cls()
+        for record in living(records):
+            transcript.apply(record)
+        transcript.seq = records[-1].seq if records else 0
+        return transcript
 
     def apply(self, record: Record) -> None:
         """Takes in the next record."""
@@ -103,6 +125,8 @@ class Transcript:
                     answer.made.clear()
             case "summary":
                 self._summarise(record)
+            case "prompt_updated":
+                self._update(record, record.value)
             case _:
                 return
         if '"_blobs"' in record.data:
@@ -116,6 +140,15 @@ class Transcript:
         answer = self._answer(message.message_id, record)
         answer.message, answer.record = message, record
         answer.made.clear()
+
+    def _update(self, record: Record, update: PromptUpdated) -> None:
+        """A prompt that waits says something else now; one that was taken in cannot change."""
+        held = self._held.get(update.seq)
+        if held is not None:
+            self._updates[update.seq] = record
+            self._held[update.seq] = _with_value(
+                held, attrs.evolve(held.value, content=update.content)
+            )
 
     def _answer(self, message_id: str, record: Record) -> _Answered:
         answer = self._answers.get(message_id)
@@ -151,6 +184,9 @@ class Transcript:
     def complete(self, record: Record, value: Any) -> None:
         """Puts the whole value of a `large` record in place."""
         self._made.clear()
+        if isinstance(value, PromptUpdated):
+            self._complete_update(record, value)
+            return
         for entry in self._entries:
             if isinstance(entry, _Said):
                 if entry.record is record and isinstance(value, Message | Directive | Summary):
@@ -166,6 +202,22 @@ class Transcript:
         held = self._held.get(record.seq)
         if held is record:
             self._held[record.seq] = _with_value(record, value)
+
+    def _complete_update(self, record: Record, update: PromptUpdated) -> None:
+        if self._updates.get(update.seq) is not record:
+            return  # it was changed once more
+        held = self._held.get(update.seq)
+        if held is not None:
+            whole = attrs.evolve(held.value, content=update.content)
+            self._held[update.seq] = _with_value(held, whole)
+        for entry in self._entries:
+            if (
+                isinstance(entry, _Said)
+                and entry.record.seq == update.seq
+                and isinstance(entry.value, Message)
+            ):
+                entry.value = attrs.evolve(entry.value, content=update.content)
+                entry.made = None
 
     @property
     def length(self) -> int:

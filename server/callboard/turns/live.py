@@ -105,6 +105,10 @@ class LiveTurn:
         """The context holds all that was said up to `seq`."""
         self._taken_in = max(self._taken_in, seq)
 
+    def nothing_waits(self) -> None:
+        """What was said, if anything was, was taken in or dropped: nothing gives way to it any more."""
+        self._taken_in = self._steered_at
+
     @property
     def steered(self) -> bool:
         """Whether something was said that the next request does not hold yet."""

@@ -264,6 +264,8 @@ async def _boundary(turn: Turn) -> None:
     _holds(turn)
     if anything_waiting(turn.log.glance, grant, turn.sources):
         turn.live.took_in(await turn.log.transact(drain))
+    else:
+        turn.live.nothing_waits()
     turn.live.touch()
     await turn.context.compact(force=False)
 
@@ -288,7 +290,7 @@ async def _ask(turn: Turn, progress: _Progress, nudge: str | None) -> Answer:
                 continue
             raise
         finally:
-            progress.usage = sums.add(progress.usage, answer.usage)
+            progress.usage = sums.add(progress.usage, answer.spent)
         turn.context.measured(answer.usage)
         point("turns.answered")
         return answer

@@ -10,6 +10,8 @@ from callboard_rpc.events import (
     Ack,
     Directive,
     Message,
+    PromptUpdated,
+    SessionRewound,
     ToolCall,
     ToolResult,
     Trigger,
@@ -72,6 +74,17 @@ def _on_dropped(tx: Transaction, record: Record) -> None:
     dropped: TriggersDropped = record.value
     for seq in dropped.seqs:
         tx.execute(SQL["drop_trigger"], record.session_id, seq)
+
+
+def _on_updated(tx: Transaction, record: Record) -> None:
+    updated: PromptUpdated = record.value
+    tx.execute(SQL["update_trigger"], record.seq, record.session_id, updated.seq)
+
+
+def _on_rewound(tx: Transaction, record: Record) -> None:
+    """The turns stay as rows: their ids are never used again, nor are their indices."""
+    rewound: SessionRewound = record.value
+    tx.execute(SQL["rewind_turns"], record.session_id, rewound.before_turn_id)
 
 
 def _on_started(tx: Transaction, record: Record) -> None:
@@ -144,6 +157,8 @@ PROJECTION = Projection(
         "directive": _on_directive,
         "ack": _on_ack,
         "triggers_dropped": _on_dropped,
+        "prompt_updated": _on_updated,
+        "session_rewound": _on_rewound,
         "turn_started": _on_started,
         "turn_parked": _on_parked,
         "turn_resumed": _on_resumed,

@@ -18,6 +18,10 @@ SELECT 1 FROM owners WHERE session_id = ? AND fence = ?;
 UPDATE owners SET fence = NULL, kind = NULL, turn_id = NULL, host_id = NULL, state = NULL
 WHERE session_id = ? AND fence = ?;
 
+-- name: end_preparation
+UPDATE owners SET fence = NULL, kind = NULL, turn_id = NULL, host_id = NULL, state = NULL
+WHERE session_id = ? AND kind = 'prepare';
+
 -- name: owners_of_host
 SELECT session_id, fence, kind, turn_id FROM owners WHERE host_id = ? AND fence IS NOT NULL;
 
@@ -54,12 +58,16 @@ FROM turns WHERE turn_id = ?;
 -- name: turns_page
 SELECT turn_id, session_id, idx, state, trigger, model, started_at, ended_at, usage, error,
        final_text, stop_reason
-FROM turns WHERE session_id = ? AND idx > ? ORDER BY idx LIMIT ?;
+FROM turns WHERE session_id = ? AND idx > ? AND rewound = 0 ORDER BY idx LIMIT ?;
 
 -- name: last_turn
 SELECT turn_id, session_id, idx, state, trigger, model, started_at, ended_at, usage, error,
        final_text, stop_reason
-FROM turns WHERE session_id = ? ORDER BY idx DESC LIMIT 1;
+FROM turns WHERE session_id = ? AND rewound = 0 ORDER BY idx DESC LIMIT 1;
+
+-- name: rewind_turns
+UPDATE turns SET rewound = 1 WHERE session_id = ?1
+  AND idx >= coalesce((SELECT idx FROM turns WHERE turn_id = ?2 AND session_id = ?1), 0);
 
 -- name: open_call
 INSERT INTO open_calls (call_id, session_id, turn_id, name, seq, effect) VALUES (?, ?, ?, ?, ?, ?);
@@ -112,17 +120,38 @@ VALUES (?, ?, ?, ?, ?, ?);
 
 -- name: ours_wait
 SELECT 1 FROM triggers WHERE session_id = ?1 AND state = 'pending'
-  AND (host_id IS NULL OR host_id = ?2 OR host_id NOT IN (SELECT host_id FROM hosts)) LIMIT 1;
+  AND (host_id IS NULL OR host_id = ?2 OR host_id NOT IN (SELECT host_id FROM hosts))
+  AND seq > (SELECT h.imported_through FROM heads h WHERE h.session_id = ?1) LIMIT 1;
 
 -- name: own_left
 SELECT DISTINCT t.session_id FROM triggers t
 JOIN sessions s ON s.session_id = t.session_id
+JOIN heads h ON h.session_id = t.session_id AND t.seq > h.imported_through
 LEFT JOIN owners o ON o.session_id = t.session_id
 WHERE t.state = 'pending' AND t.host_id = ? AND s.closed = 0 AND o.fence IS NULL
   AND NOT EXISTS (SELECT 1 FROM turns p WHERE p.session_id = t.session_id AND p.state = 'parked');
 
 -- name: own_wait
-SELECT 1 FROM triggers WHERE session_id = ? AND state = 'pending' AND host_id = ? LIMIT 1;
+SELECT 1 FROM triggers t JOIN heads h ON h.session_id = t.session_id AND t.seq > h.imported_through
+WHERE t.session_id = ? AND t.state = 'pending' AND t.host_id = ? LIMIT 1;
+
+-- name: any_wakes
+SELECT 1 FROM triggers t JOIN heads h ON h.session_id = t.session_id AND t.seq > h.imported_through
+WHERE t.session_id = ? AND t.state = 'pending' LIMIT 1;
+
+-- name: update_trigger
+UPDATE triggers SET updated_seq = ? WHERE session_id = ? AND seq = ?;
+
+-- name: trigger_state
+SELECT kind, state, turn_id FROM triggers WHERE session_id = ? AND seq = ?;
+
+-- name: queue_page
+SELECT seq, kind, delivery, updated_seq FROM triggers
+WHERE session_id = ? AND state = 'pending' AND seq > ? ORDER BY seq LIMIT ?;
+
+-- name: records_at
+SELECT pos, session_id, seq, event_id, type, at, actor, turn_id, fence, data FROM events
+WHERE session_id = ? AND seq IN (SELECT value FROM json_each(?));
 
 -- name: admit_trigger
 UPDATE triggers SET state = 'admitted', turn_id = ? WHERE session_id = ? AND seq = ?;

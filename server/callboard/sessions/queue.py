@@ -1,0 +1,135 @@
+"""Prompts that wait: who they are from, what they say, and changing that while nobody has read it.
+
+A prompt is taken in by the transaction that starts its turn, or by a boundary of the running one. A
+change is a transaction, too, from whatever process: so one of the two is first, and the other is told.
+"""
+
+from typing import Any, cast
+
+import orjson
+from attrs import frozen
+
+from callboard_rpc.common import Actor, Content, MessageId, TextContent, TurnId
+from callboard_rpc.convert import structure_lenient
+from callboard_rpc.errors import CallboardError
+from callboard_rpc.events import EVENT_TYPES, Directive, Message, PromptUpdated, TriggersDropped
+from callboard_rpc.history import QueuedPrompt
+
+from ..log.log import Log
+from ..log.record import Record
+from ..log.transaction import Transaction
+from ..turns.projection import SQL
+from .content import checked_content
+from .projection import SQL as SESSION_SQL
+
+_REMOVED = "removed from the queue"
+
+
+@frozen
+class Queue:
+    """The waiting prompts of the sessions of one store. `prompt_bytes` is how large one may be."""
+
+    log: Log
+    prompt_bytes: int
+
+    async def page(
+        self, session_id: str, *, after: int = 0, limit: int = 100
+    ) -> tuple[list[QueuedPrompt], int | None]:
+        """Prompts in the order in which they will be taken in; and where the next page begins."""
+        rows = await self.log.query(SQL["queue_page"], session_id, after, limit + 1)
+        seqs = [seq for row in rows[:limit] for seq in (row[0], row[3]) if seq is not None]
+        found = await self.log.query(SQL["records_at"], session_id, orjson.dumps(seqs).decode())
+        records = {record.seq: record for record in map(Record.of, found)}
+        page = [
+            await self._prompt(records[seq], delivery, records.get(updated_seq))
+            for seq, _, delivery, updated_seq in rows[:limit]
+            if seq in records  # else the session was deleted just now
+        ]
+        return page, (rows[limit - 1][0] if len(rows) > limit else None)
+
+    async def _prompt(self, record: Record, delivery: Any, update: Record | None) -> QueuedPrompt:
+        said: Message | Directive = await self._whole(record, EVENT_TYPES[record.type])
+        content: tuple[Content, ...]
+        if isinstance(said, Directive):
+            content = (TextContent(text=said.text),)
+        elif update is not None:
+            content = (await self._whole(update, PromptUpdated)).content
+        else:
+            # what comes from outside has no thoughts and no calls
+            content = cast("tuple[Content, ...]", said.content)
+        return QueuedPrompt(
+            event_seq=record.seq,
+            message_id=MessageId(said.message_id),
+            author=said.author,
+            content=content,
+            delivery=delivery,
+            at=record.at,
+            kind="directive" if isinstance(said, Directive) else "prompt",
+            client_message_id=None if isinstance(said, Directive) else said.client_message_id,
+            updated_at=None if update is None else update.at,
+        )
+
+    async def _whole(self, record: Record, cls: type[Any]) -> Any:
+        if '"_blobs"' not in record.data:
+            return record.value
+        return structure_lenient(await self.log.whole(record), cls)
+
+    async def update(
+        self, session_id: str, seq: int, content: tuple[Content, ...], *, by: Actor
+    ) -> Record:
+        """Replaces what a waiting prompt says. Raises sessionNotFound, promptNotFound, promptTaken,
+        invalidParams, messageTooLarge."""
+        checked = checked_content(content, self.prompt_bytes)
+
+        def commit(tx: Transaction) -> Record:
+            if _must_wait(tx, session_id, seq) == "directive":
+                raise CallboardError(
+                    "promptNotFound",
+                    f"#{seq} of session {session_id} is an instruction of another agent, which cannot "
+                    "be rewritten; remove it, and prompt instead",
+                )
+            record = tx.append(session_id, PromptUpdated(seq=seq, content=checked), actor=by)
+            tx.decided(seq=record.seq)
+            return record
+
+        return await self.log.transact(commit)
+
+    async def remove(
+        self, session_id: str, seq: int, *, by: Actor, reason: str | None = None
+    ) -> Record:
+        """Drops a waiting prompt: it will not be answered. Raises sessionNotFound, promptNotFound,
+        promptTaken."""
+
+        def commit(tx: Transaction) -> Record:
+            _must_wait(tx, session_id, seq)
+            dropped = TriggersDropped(seqs=(seq,), reason=reason or _REMOVED)
+            record = tx.append(session_id, dropped, actor=by)
+            tx.decided(seq=record.seq)
+            return record
+
+        return await self.log.transact(commit)
+
+
+def _must_wait(tx: Transaction, session_id: str, seq: int) -> str:
+    """What kind of trigger waits there."""
+    if tx.one(SESSION_SQL["flags"], session_id) is None:
+        raise CallboardError("sessionNotFound", f"there is no session {session_id[:80]!r}")
+    row = tx.one(SQL["trigger_state"], session_id, seq)
+    if row is None:
+        raise CallboardError(
+            "promptNotFound",
+            f"#{seq} of session {session_id} is no prompt; session/queue lists those that wait",
+        )
+    kind, state, turn_id = row
+    if state == "admitted":
+        raise CallboardError(
+            "promptTaken",
+            f"turn {turn_id} has taken prompt #{seq} in already; steer or cancel that turn, or go back "
+            "to before it (session/rewind)",
+            data={"turnId": TurnId(turn_id)},
+        )
+    if state != "pending":
+        raise CallboardError(
+            "promptNotFound", f"prompt #{seq} of session {session_id} was dropped already"
+        )
+    return kind
