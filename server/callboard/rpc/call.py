@@ -1,7 +1,6 @@
 """What a handler gets and gives: a `Call` and typed params in, a result out."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from anyio import CancelScope
@@ -35,37 +34,6 @@ class Client:
     raw: Json
 
 
-class Cancellation:
-    """The scope of one call. It can be cancelled before the call has a task; anyio makes a scope inside
-    of a task only, wherever sniffio is installed."""
-
-    def __init__(self) -> None:
-        self.requested = False
-        self._scope: CancelScope | None = None
-
-    def cancel(self) -> None:
-        """Cancels what runs within, or will."""
-        self.requested = True
-        if self._scope is not None:
-            self._scope.cancel()
-
-    def __enter__(self) -> None:
-        self._scope = CancelScope()
-        self._scope.__enter__()
-        if self.requested:
-            self._scope.cancel()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        fault: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool:
-        """Keeps its own cancellation to itself."""
-        assert self._scope is not None
-        return self._scope.__exit__(kind, fault, traceback)
-
-
 def _no_callbacks() -> list[Callable[[], None]]:
     return []
 
@@ -84,7 +52,7 @@ class Call:
     connection: "Connection"
     request_id: int | str | None
     correlation_id: str
-    cancelled: Cancellation
+    cancelled: CancelScope
     idempotency_key: str | None = None
     callbacks: list[Callable[[], None]] = field(factory=_no_callbacks)
     endings: list[Callable[[], None]] = field(factory=_no_callbacks)

@@ -190,7 +190,7 @@ class Calls:
             with call.cancelled:
                 if job.behind is not None:
                     await job.behind.wait()
-                if not call.cancelled.requested:
+                if not call.cancelled.cancel_called:
                     answer = await self._answer(job)
         except (Exception, SystemExit) as raised:
             fault = raised

@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine, Hashable
 from typing import Any, cast
 
 import anyio
+from anyio import CancelScope
 from anyio.abc import TaskGroup
 from attrs import frozen
 
@@ -21,7 +22,7 @@ from callboard_rpc.server import CallboardOptions, InitializeParams
 from callboard_rpc.version import SUPPORTED_VERSIONS
 
 from . import codec
-from .call import Call, Cancellation, Client, Handlers, IdempotencyHook, LspHooks
+from .call import Call, Client, Handlers, IdempotencyHook, LspHooks
 from .dispatcher import MAX_IN_FLIGHT, Dispatcher
 from .face import LspFace
 from .fault import Faults
@@ -300,7 +301,7 @@ class Connection:
             connection=self,
             request_id=request_id,
             correlation_id=correlation_id,
-            cancelled=Cancellation(),
+            cancelled=CancelScope(),
             idempotency_key=key,
         )
 

@@ -2,7 +2,9 @@
 
 import asyncio
 import sys
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Generator
+from contextlib import contextmanager
+from importlib import import_module
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -17,8 +19,26 @@ def run(main: Coroutine[Any, Any, T]) -> T:
     """Runs `main` to its end, on uvloop where it installs: a turn crosses the loop some thirty times,
     and each crossing costs about half."""
     sys.setswitchinterval(_SWITCH_S)
+    with _known_to_sniffio():
+        try:
+            import uvloop
+        except ImportError:
+            return asyncio.run(main)
+        return uvloop.run(main)
+
+
+@contextmanager
+def _known_to_sniffio() -> Generator[None]:
+    """Where sniffio is installed, as many packages bring it along, anyio asks it which loop runs, and
+    without this it knows of one in tasks only. Callbacks start tasks, too."""
     try:
-        import uvloop
+        sniffio: Any = import_module("sniffio")
     except ImportError:
-        return asyncio.run(main)
-    return uvloop.run(main)
+        yield
+        return
+    here = sniffio.thread_local
+    before, here.name = here.name, "asyncio"
+    try:
+        yield
+    finally:
+        here.name = before
