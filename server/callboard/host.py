@@ -35,6 +35,7 @@ from .sessions.cache import SessionCache
 from .sessions.compacting import Compacting
 from .sessions.dispatch import Dispatcher
 from .sessions.export import Exporting
+from .sessions.importing import Importing
 from .sessions.inbox import projection as inbox_projection
 from .sessions.inbox import runs as inbox_runs
 from .sessions.inbox.service import Inbox
@@ -43,12 +44,14 @@ from .sessions.presence import Presence
 from .sessions.profiles import ProfileBook
 from .sessions.queue import Queue
 from .sessions.reading import Reading
-from .sessions.rewinding import Rewinding
 from .sessions.retention import Retention
+from .sessions.rewinding import Rewinding
 from .sessions.runner import Services, TurnRunner
 from .sessions.service import SessionLimits, Sessions
 from .sessions.telling import RunListener, RunListeners, Telling
+from .sessions.usage import UsageBook
 from .sessions.waiting import Waiting
+from .sessions.writing_out import WritingOut
 from .tools.base import Tool
 from .tools.builtin import builtin_tools
 from .tools.environment import secret_values
@@ -210,6 +213,9 @@ class Host:
     reservations: Reservations
     waiting: Waiting
     exporting: Exporting
+    writing_out: WritingOut
+    importing: Importing
+    usage: UsageBook
     compacting: Compacting
     rewinding: Rewinding
     queue: Queue
@@ -233,6 +239,7 @@ class Host:
         await self.dispatcher.stop_all(
             Cause(outcome="interrupted", by=SYSTEM, reason=reason), within_s=SHUTDOWN_S
         )
+        await self.importing.stop(within_s=SHUTDOWN_S)
         await self.reservations.settled()
 
 
@@ -287,6 +294,7 @@ async def open_host(
                 if feature.listeners is not None:
                     listeners.register(feature.listeners(host))
             await presence.arrive()
+            await host.importing.tidy()
             await host.telling.adopt()
             await host.dispatcher.wake_waiting()
             host.spawn(lambda: _tend(host, presence), "presence")
@@ -311,6 +319,7 @@ async def _tend(host: Host, presence: Presence) -> None:
         try:
             await presence.beat()
             went = await presence.look()
+            await host.importing.tidy()
             if went:
                 await host.telling.adopt()
                 await host.dispatcher.wake_waiting()
@@ -359,6 +368,7 @@ def _compose(
     asked = Approvals(log, suggest=suggestion(registry), before=presence.care)
     reading = Reading(log)
     host_id = presence.host_id
+    importing = Importing(log, host_id)
     reservations = Reservations(log, host_id, attend=presence.attend)
     services = Services(
         log=log,
@@ -437,6 +447,9 @@ def _compose(
         ),
         waiting=Waiting(log, reading, asked),
         exporting=Exporting(log),
+        writing_out=WritingOut(log, reading),
+        importing=importing,
+        usage=UsageBook(log, reading),
         compacting=Compacting(services, reservations, dispatcher),
         rewinding=Rewinding(log, reservations, dispatcher),
         queue=Queue(log, settings.limits.prompt_bytes),

@@ -17,7 +17,7 @@ from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import Author, ToolCall
 
 from ..approvals.service import Approvals
-from ..config import Settings
+from ..config import ApprovalSettings, Settings
 from ..log.log import Log
 from ..log.record import Record
 from ..log.redact import Redactor
@@ -44,6 +44,7 @@ from .context import ContextSettings, SessionContext
 from .instructions import read_instructions
 from .permissions import Permits
 from .profiles import Profile, ProfileBook
+from .projection import SQL
 from .state import SessionState
 
 
@@ -122,7 +123,7 @@ class TurnRunner:
             scope=scope,
             cache=services.cache,
             approvals=services.approvals,
-            settings=settings.approvals,
+            settings=_careful(settings.approvals, services.log, live.session_id),
             attended=services.attended,
         )
         environment = self._environment(tuple(settings.tools.environment_allow))
@@ -219,6 +220,13 @@ async def left_of(log: Log, live: LiveTurn) -> Left:
     for (text,) in await log.query(TURN_SQL["usages_of_turn"], live.session_id, live.turn_id):
         used = add(used, structure_lenient(orjson.loads(text), Usage))
     return Left(calls=tuple(calls), usage=attrs.evolve(used, partial=True))
+
+
+def _careful(settings: ApprovalSettings, log: Log, session_id: str) -> ApprovalSettings:
+    """Nothing may be read unasked in folders that only an imported file names."""
+    if not log.glance(SQL["folders_only_claimed"], session_id):
+        return settings
+    return attrs.evolve(settings, policy={**settings.policy, "read": "ask"})
 
 
 def _workspace(state: SessionState) -> FolderWorkspace:

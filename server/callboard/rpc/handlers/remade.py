@@ -13,10 +13,13 @@ from callboard_rpc.sessions import (
     SessionPromptResult,
     SessionResult,
 )
+from callboard_rpc.transfer import SessionImportResult
 
 from ...host import Host
+from ...sessions.importing import Imported
 from ...turns.projection import SQL as TURN_SQL
 from ..idempotency import Remake
+from .transfer import import_result
 
 
 def remakes(host: Host) -> dict[str, Remake]:
@@ -53,6 +56,9 @@ def remakes(host: Host) -> dict[str, Remake]:
             compacted=True, summary_seq=outcome["seq"], cursor=host.log.cursor()
         )
 
+    async def imported(outcome: Json) -> SessionImportResult:
+        return await import_result(host, Imported(**outcome))
+
     async def approval(outcome: Json) -> ApprovalResult:
         return ApprovalResult(approval=await host.approvals.get(outcome["approval_id"]))
 
@@ -69,6 +75,7 @@ def remakes(host: Host) -> dict[str, Remake]:
         "session/cancel": cancel,
         "session/delete": delete,
         "session/compact": compact,
+        "session/import": imported,
         "approval/answer": approval,
         "approval/ruleAdd": rule,
         "approval/ruleRemove": rule,
