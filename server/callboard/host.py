@@ -35,6 +35,7 @@ from .sessions.cache import SessionCache
 from .sessions.compacting import Compacting
 from .sessions.dispatch import Dispatcher
 from .sessions.export import Exporting
+from .sessions.forking import Forking
 from .sessions.importing import Importing
 from .sessions.inbox import projection as inbox_projection
 from .sessions.inbox import runs as inbox_runs
@@ -217,6 +218,7 @@ class Host:
     importing: Importing
     usage: UsageBook
     compacting: Compacting
+    forking: Forking
     rewinding: Rewinding
     queue: Queue
     features: Sequence[Feature]
@@ -451,6 +453,7 @@ def _compose(
         importing=importing,
         usage=UsageBook(log, reading),
         compacting=Compacting(services, reservations, dispatcher),
+        forking=Forking(log, reading, importing, host_id),
         rewinding=Rewinding(log, reservations, dispatcher),
         queue=Queue(log, settings.limits.prompt_bytes),
         features=features,
