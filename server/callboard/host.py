@@ -21,6 +21,7 @@ from callboard_rpc.errors import CallboardError
 from .approvals import service as approvals
 from .approvals.service import Approvals
 from .config import Fresh, Loaded, Settings, load, sources, store_path, user_config_dir
+from .hooks.service import HookSpace
 from .log.clock import parse, utc_now
 from .log.ids import IdSource
 from .log.log import Log
@@ -49,13 +50,14 @@ from .sessions.retention import Retention
 from .sessions.rewinding import Rewinding
 from .sessions.runner import Services, TurnRunner
 from .sessions.service import SessionLimits, Sessions
+from .sessions.submitting import Submitting
 from .sessions.telling import RunListener, RunListeners, Telling
 from .sessions.usage import UsageBook
 from .sessions.waiting import Waiting
 from .sessions.writing_out import WritingOut
 from .tools.base import Tool
 from .tools.builtin import builtin_tools
-from .tools.environment import secret_values
+from .tools.environment import scrubbed_environment, secret_values
 from .tools.registry import ToolRegistry
 from .tools.scheduling import WriteCoordinators
 from .turns import boundary
@@ -211,6 +213,7 @@ class Host:
     dispatcher: Dispatcher
     inbox: Inbox
     telling: Telling
+    submitting: Submitting
     reservations: Reservations
     waiting: Waiting
     exporting: Exporting
@@ -393,6 +396,13 @@ def _compose(
         ),
         hooks=_hooks(features),
         completion=tuple(hook for feature in features for hook in feature.completion),
+        lifecycle=HookSpace(
+            folder=environment.user_dir,
+            environment=scrubbed_environment(environment.environ, settings.tools.environment_allow),
+            redactor=redactor,
+            new_id=log.ids.new,
+            spawn=tasks.spawn,
+        ),
         tool_services={k: v for feature in features for k, v in feature.tool_services.items()},
     )
 
@@ -437,6 +447,9 @@ def _compose(
         reading=reading,
         dispatcher=dispatcher,
         inbox=Inbox(log, dispatcher),
+        submitting=Submitting(
+            log=log, cache=cache, settings=environment.settings_for, space=services.lifecycle
+        ),
         telling=Telling(log, listeners, reading, host_id=host_id, spawn=tasks.spawn),
         reservations=reservations,
         sessions=Sessions(

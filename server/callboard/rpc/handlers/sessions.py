@@ -97,11 +97,15 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
     async def prompt(call: Call, params: SessionPromptParams) -> SessionPromptResult:
         actor = actor_of(call)
         content = (*params.content, *await attached(host, params.session_id, params.context, call))
+        author = Author(kind="person", name=actor.name or "person", id=actor.id)
+        content = await host.submitting.asked(
+            params.session_id, content, author=author, client_message_id=params.client_message_id
+        )
         with clients.of(call).subscriptions.held(call):
             posted = await host.sessions.prompt(
                 params.session_id,
                 content,
-                author=Author(kind="person", name=actor.name or "person", id=actor.id),
+                author=author,
                 by=actor,
                 delivery=params.delivery,
                 client_message_id=params.client_message_id,
