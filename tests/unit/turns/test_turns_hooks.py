@@ -1,6 +1,7 @@
 """specs/execution.md 50: the person's own commands at the turning points of a turn."""
 
 import asyncio
+import contextlib
 import logging
 import os
 import shlex
@@ -34,14 +35,14 @@ from harness.inside import CLIENT, PERSON
 pytestmark = pytest.mark.anyio
 
 
-def hooks(folder: Path, **events: str | list[str] | list[dict[str, Any]]) -> None:
+def hooks(folder: Path, **events: str | list[Any]) -> None:
     """Writes a configuration with hooks: by event, a command line, several, or whole tables."""
     config = folder / "config"
     config.mkdir(exist_ok=True)
     lines = ['[approvals.policy]\nexecute = "allow"\nwrite = "ask"\n']
     for event, given in events.items():
         for each in [given] if isinstance(given, str) else given:
-            table = {"command": each} if isinstance(each, str) else each
+            table = each if isinstance(each, dict) else {"command": each}
             lines.append(f"[[hooks.{event}]]")
             lines += [f"{key} = {orjson.dumps(value).decode()}" for key, value in table.items()]
     (config / "config.toml").write_text("\n".join(lines) + "\n", "utf-8")
@@ -70,6 +71,16 @@ class Told:
 
 
 WRITES = calls(("note", {"text": "x"}))
+
+
+def _running_in(folder: Path) -> list[int]:
+    """Processes that were started by hooks of this test."""
+    found: list[int] = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.environ().get("CALLBOARD_CWD") == str(folder):
+                found.append(process.pid)
+    return found
 
 
 def noting(ran: list[str]) -> Any:
@@ -240,20 +251,14 @@ async def test_execution_50_a_hook_that_takes_too_long_is_ended_as_a_tree(tmp_pa
     async with stage(tmp_path, WRITES, tools=[noting(ran)]) as on:
         _, records = await on.turn()
         assert results(records) == [("note", "ok")]
-    pids = [int(each) for each in numbers.read_text("utf-8").split()]
-    assert len(pids) == 2
-    assert not any(psutil.pid_exists(pid) for pid in pids)
-    with_mark = [
-        p.pid for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] == ["sleep", "600"]
-        and p.is_running() and str(tmp_path) in " ".join(p.environ().values())
-    ]  # fmt: skip
-    assert with_mark == []
+    assert len(numbers.read_text("utf-8").split()) == 2
+    assert _running_in(tmp_path) == []
 
 
 async def test_execution_50_a_cancel_ends_a_hook_with_its_turn(tmp_path: Path) -> None:
     ran: list[str] = []
     told = Told(tmp_path)
-    hooks(tmp_path, pre_tool_use=f"echo $$ > {tmp_path}/pid; {told.command}; sleep 600")
+    hooks(tmp_path, pre_tool_use=f"{told.command}; sleep 600")
     async with stage(tmp_path, WRITES, tools=[noting(ran)]) as on:
         session_id = await on.session()
         await on.say(session_id, "go")
@@ -262,7 +267,7 @@ async def test_execution_50_a_cancel_ends_a_hook_with_its_turn(tmp_path: Path) -
         await on.idle(session_id)
         assert the_end(await on.log(session_id)).outcome == "cancelled"
         assert ran == []
-    assert not psutil.pid_exists(int((tmp_path / "pid").read_text("utf-8")))
+    assert _running_in(tmp_path) == []
 
 
 async def test_execution_50_an_edit_of_the_hooks_applies_to_the_next_turn(tmp_path: Path) -> None:
