@@ -337,3 +337,76 @@ async def test_two_forks_of_one_session_at_once_are_both_whole(tmp_path: Path) -
         assert len({each.session_id for each in made}) == 5
         for each in made:
             assert await context(host, each.session_id) == there
+
+
+async def exported(host: Host, session_id: str) -> str:
+    text = ""
+    cursor: str | None = None
+    while True:
+        piece = await host.writing_out.piece(session_id, cursor=cursor, limit=500)
+        text += piece.text
+        cursor = piece.cursor
+        if cursor is None:
+            return text
+
+
+@pytest.mark.parametrize("as_new", [True, False])
+async def test_forks_and_rewinds_come_through_an_export_and_an_import(
+    tmp_path: Path, as_new: bool
+) -> None:
+    look = ("look", {"size": 20})
+    player = Player([asks_for(look), *(says(n) for n in "12345")])
+    async with host_with(tmp_path, player) as host:
+        session_id = await new_session(host, tmp_path)
+        _, second = [await turn(host, session_id, text) for text in ("one", "two")]
+        await host.rewinding.rewind(session_id, second, by=CLIENT)
+        await turn(host, session_id, "three")
+        forked = (await fork(host, session_id)).session_id
+        await turn(host, forked, "four")
+        for each in (session_id, forked):
+            there = await context(host, each)
+            turns, _ = await host.reading.turns(each)
+            origin = (await host.reading.session(each)).forked_from
+            file = await exported(host, each)
+            if not as_new:
+                await host.sessions.delete(each, by=CLIENT)
+            made = (await host.importing.run(file, as_new=as_new)).session_id
+            again, _ = await host.reading.turns(made)
+            assert [(t.index, t.final_text) for t in again] == [
+                (t.index, t.final_text) for t in turns
+            ]
+            assert (await host.reading.session(made)).forked_from == origin
+            if as_new:  # its calls have other ids
+                assert len(await context(host, made)) == len(there)
+            else:
+                assert await context(host, made) == there
+
+
+async def test_read_models_are_rebuilt_from_the_log_as_they_were(tmp_path: Path) -> None:
+    gate = Gate()
+    player = Player(
+        [asks_for(("look", {"size": 20})), says("1"), says("2"), gate.before(says("3"))]
+    )
+    async with host_with(tmp_path, player) as host:
+        session_id = await new_session(host, tmp_path)
+        _, second = [await turn(host, session_id, text) for text in ("one", "two")]
+        await host.rewinding.rewind(session_id, second, by=CLIENT)
+        await asyncio.gather(*(fork(host, session_id) for _ in range(3)))
+        await say(host, session_id, "three")
+        await gate.came()
+        waiting = (await say(host, session_id, "four")).record.seq
+        gone = (await say(host, session_id, "five")).record.seq
+        await host.queue.update(session_id, waiting, (TextContent(text="4"),), by=CLIENT)
+        await host.queue.remove(session_id, gone, by=CLIENT)
+
+        async def tables() -> dict[str, Any]:
+            return {
+                name: await host.log.query(f"SELECT * FROM {name} ORDER BY 1, 2")
+                for name in ("sessions", "turns", "triggers", "open_calls")
+            }
+
+        before = await tables()
+        await host.log.rebuild()
+        assert await tables() == before
+        gate.opened.set()
+        await idle(host, session_id)
