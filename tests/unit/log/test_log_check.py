@@ -142,7 +142,7 @@ async def test_blobs_of_nobody_are_a_note_and_go_when_asked(store_path: Path) ->
 
 
 async def test_a_page_that_is_damaged_is_found_and_nothing_is_mended(store_path: Path) -> None:
-    await fill(store_path, sessions=40)
+    await fill(store_path, sessions=12)
     data = bytearray(store_path.read_bytes())
     data[20 * 4096 : 21 * 4096] = b"\xa5" * 4096
     store_path.write_bytes(bytes(data))
