@@ -21,6 +21,7 @@ from callboard_rpc.errors import CallboardError
 from .approvals import service as approvals
 from .approvals.service import Approvals
 from .config import Fresh, Loaded, Settings, load, sources, store_path, user_config_dir
+from .hooks.service import HookSpace
 from .log.clock import parse, utc_now
 from .log.ids import IdSource
 from .log.log import Log
@@ -35,6 +36,8 @@ from .sessions.cache import SessionCache
 from .sessions.compacting import Compacting
 from .sessions.dispatch import Dispatcher
 from .sessions.export import Exporting
+from .sessions.forking import Forking
+from .sessions.importing import Importing
 from .sessions.inbox import projection as inbox_projection
 from .sessions.inbox import runs as inbox_runs
 from .sessions.inbox.service import Inbox
@@ -43,15 +46,18 @@ from .sessions.presence import Presence
 from .sessions.profiles import ProfileBook
 from .sessions.queue import Queue
 from .sessions.reading import Reading
-from .sessions.rewinding import Rewinding
 from .sessions.retention import Retention
+from .sessions.rewinding import Rewinding
 from .sessions.runner import Services, TurnRunner
 from .sessions.service import SessionLimits, Sessions
+from .sessions.submitting import Submitting
 from .sessions.telling import RunListener, RunListeners, Telling
+from .sessions.usage import UsageBook
 from .sessions.waiting import Waiting
+from .sessions.writing_out import WritingOut
 from .tools.base import Tool
 from .tools.builtin import builtin_tools
-from .tools.environment import secret_values
+from .tools.environment import scrubbed_environment, secret_values
 from .tools.registry import ToolRegistry
 from .tools.scheduling import WriteCoordinators
 from .turns import boundary
@@ -207,10 +213,15 @@ class Host:
     dispatcher: Dispatcher
     inbox: Inbox
     telling: Telling
+    submitting: Submitting
     reservations: Reservations
     waiting: Waiting
     exporting: Exporting
+    writing_out: WritingOut
+    importing: Importing
+    usage: UsageBook
     compacting: Compacting
+    forking: Forking
     rewinding: Rewinding
     queue: Queue
     features: Sequence[Feature]
@@ -233,6 +244,7 @@ class Host:
         await self.dispatcher.stop_all(
             Cause(outcome="interrupted", by=SYSTEM, reason=reason), within_s=SHUTDOWN_S
         )
+        await self.importing.stop(within_s=SHUTDOWN_S)
         await self.reservations.settled()
 
 
@@ -287,6 +299,7 @@ async def open_host(
                 if feature.listeners is not None:
                     listeners.register(feature.listeners(host))
             await presence.arrive()
+            await host.importing.tidy()
             await host.telling.adopt()
             await host.dispatcher.wake_waiting()
             host.spawn(lambda: _tend(host, presence), "presence")
@@ -311,6 +324,7 @@ async def _tend(host: Host, presence: Presence) -> None:
         try:
             await presence.beat()
             went = await presence.look()
+            await host.importing.tidy()
             if went:
                 await host.telling.adopt()
                 await host.dispatcher.wake_waiting()
@@ -359,6 +373,7 @@ def _compose(
     asked = Approvals(log, suggest=suggestion(registry), before=presence.care)
     reading = Reading(log)
     host_id = presence.host_id
+    importing = Importing(log, host_id)
     reservations = Reservations(log, host_id, attend=presence.attend)
     services = Services(
         log=log,
@@ -381,6 +396,13 @@ def _compose(
         ),
         hooks=_hooks(features),
         completion=tuple(hook for feature in features for hook in feature.completion),
+        lifecycle=HookSpace(
+            folder=environment.user_dir,
+            environment=scrubbed_environment(environment.environ, settings.tools.environment_allow),
+            redactor=redactor,
+            new_id=log.ids.new,
+            spawn=tasks.spawn,
+        ),
         tool_services={k: v for feature in features for k, v in feature.tool_services.items()},
     )
 
@@ -425,6 +447,9 @@ def _compose(
         reading=reading,
         dispatcher=dispatcher,
         inbox=Inbox(log, dispatcher),
+        submitting=Submitting(
+            log=log, cache=cache, settings=environment.settings_for, space=services.lifecycle
+        ),
         telling=Telling(log, listeners, reading, host_id=host_id, spawn=tasks.spawn),
         reservations=reservations,
         sessions=Sessions(
@@ -437,7 +462,11 @@ def _compose(
         ),
         waiting=Waiting(log, reading, asked),
         exporting=Exporting(log),
+        writing_out=WritingOut(log, reading),
+        importing=importing,
+        usage=UsageBook(log, reading),
         compacting=Compacting(services, reservations, dispatcher),
+        forking=Forking(log, reading, importing, host_id),
         rewinding=Rewinding(log, reservations, dispatcher),
         queue=Queue(log, settings.limits.prompt_bytes),
         features=features,

@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+import attrs
+
 from callboard_rpc.approvals import (
     Approval,
     ApprovalAnswerParams,
@@ -80,6 +82,12 @@ from callboard_rpc.sessions import (
     Turn,
 )
 from callboard_rpc.streams import EventListParams, EventListResult, Scope
+from callboard_rpc.transfer import (
+    SessionImportParams,
+    SessionImportResult,
+    SessionUsageParams,
+    SessionUsageResult,
+)
 
 Call: TypeAlias = Callable[[str, Any], Awaitable[Any]]
 """Method and params in, structured result out; raises `RemoteError` and `ConnectionLost`."""
@@ -344,6 +352,59 @@ class Sessions(_Family):
                 query=query, session_id=session_id, cwd=folder, cursor=cursor
             ),
         )
+
+    async def import_file(
+        self,
+        path: str | Path,
+        *,
+        new_id: bool = False,
+        cwd: str | Path | None = None,
+        work_done_token: str | int | None = None,
+        idempotency_key: str | None = None,
+    ) -> SessionImportResult:
+        """Imports what an export wrote into a file of the server's machine. `path` and `cwd` are made
+        absolute. Raises `RemoteError` of kind ``importRefused``, ``sessionExists`` and others; then
+        nothing was imported."""
+        params = SessionImportParams(
+            path=_absolute(path),
+            new_id=new_id,
+            cwd=None if cwd is None else _absolute(cwd),
+            work_done_token=work_done_token,
+            idempotency_key=idempotency_key,
+        )
+        return await self._call("session/import", params)
+
+    async def import_text(
+        self,
+        content: str,
+        *,
+        new_id: bool = False,
+        cwd: str | Path | None = None,
+        idempotency_key: str | None = None,
+    ) -> SessionImportResult:
+        """The same for a text, which must fit into a frame: for a server that cannot see the file."""
+        params = SessionImportParams(
+            content=content,
+            new_id=new_id,
+            cwd=None if cwd is None else _absolute(cwd),
+            idempotency_key=idempotency_key,
+        )
+        return await self._call("session/import", params)
+
+    async def usage(self, session_id: SessionId) -> SessionUsageResult:
+        """What a session and its tree have used, with all of its runs."""
+        result: SessionUsageResult = await self._call(
+            "session/usage", SessionUsageParams(session_id=session_id)
+        )
+        runs = list(result.runs)
+        cursor = result.next_cursor
+        while cursor is not None:
+            more: SessionUsageResult = await self._call(
+                "session/usage", SessionUsageParams(session_id=session_id, cursor=cursor)
+            )
+            runs += more.runs
+            cursor = more.next_cursor
+        return attrs.evolve(result, runs=tuple(runs), next_cursor=None)
 
     async def export(
         self, session_id: SessionId, format: Literal["jsonl", "markdown"] = "jsonl"

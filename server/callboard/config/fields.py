@@ -30,6 +30,8 @@ class Kind:
     secret: bool = False
     open_table: bool = False
     """The keys below this one are the user's own (names of tools, of providers), not settings."""
+    show: Parse | None = None
+    """The value as ``config/get`` may tell it, where that is not the value itself."""
 
 
 def kind_of(attribute: "attrs.Attribute[Any]") -> Kind | None:
@@ -37,7 +39,8 @@ def kind_of(attribute: "attrs.Attribute[Any]") -> Kind | None:
     return cast("Kind | None", attribute.metadata.get(KIND))
 
 
-def _field(default: Any, kind: Kind, *, factory: bool = False) -> Any:
+def setting(default: Any, kind: Kind, *, factory: bool = False) -> Any:
+    """The attrs field of a setting."""
     if factory:
         return attrs.field(factory=default, metadata={KIND: kind})
     return attrs.field(default=default, metadata={KIND: kind})
@@ -73,7 +76,7 @@ def integer(
         except ValueError:
             raise _is(expected, text) from None
 
-    return cast("int", _field(default, Kind(doc=doc, parse=parse, from_text=from_text)))
+    return cast("int", setting(default, Kind(doc=doc, parse=parse, from_text=from_text)))
 
 
 def _number(
@@ -95,7 +98,7 @@ def _number(
         except ValueError:
             raise _is(expected, text) from None
 
-    return _field(default, Kind(doc=doc, parse=parse, from_text=from_text))
+    return setting(default, Kind(doc=doc, parse=parse, from_text=from_text))
 
 
 def number(
@@ -120,7 +123,7 @@ def optional_text(doc: str) -> str | None:
             raise _is("text that is not blank", value)
         return value.strip()
 
-    return cast("str | None", _field(None, Kind(doc=doc, parse=parse, from_text=parse)))
+    return cast("str | None", setting(None, Kind(doc=doc, parse=parse, from_text=parse)))
 
 
 def choice(default: str, doc: str, choices: tuple[str, ...]) -> Any:
@@ -131,7 +134,7 @@ def choice(default: str, doc: str, choices: tuple[str, ...]) -> Any:
             raise _is("one of " + ", ".join(choices), value)
         return value
 
-    return _field(
+    return setting(
         default, Kind(doc=doc, parse=parse, from_text=lambda text: parse(text.strip().lower()))
     )
 
@@ -157,7 +160,7 @@ def names(
         return parse([part for part in text.replace(" ", ",").split(",") if part])
 
     kind = Kind(doc=doc, parse=parse, from_text=from_text)
-    return cast("tuple[str, ...]", _field(default, kind))
+    return cast("tuple[str, ...]", setting(default, kind))
 
 
 def choices_by_name(doc: str, choices: tuple[str, ...]) -> Mapping[str, Any]:
@@ -184,7 +187,7 @@ def choices_by_name(doc: str, choices: tuple[str, ...]) -> Mapping[str, Any]:
         return parse(pairs)
 
     kind = Kind(doc=doc, parse=parse, from_text=from_text, open_table=True)
-    return cast("Mapping[str, Any]", _field(dict, kind, factory=True))
+    return cast("Mapping[str, Any]", setting(dict, kind, factory=True))
 
 
 def tables(doc: str) -> Mapping[str, Any]:
@@ -206,4 +209,4 @@ def tables(doc: str) -> Mapping[str, Any]:
         raise Unfit("cannot be given in the environment; use config.toml")
 
     kind = Kind(doc=doc, parse=parse, from_text=from_text, open_table=True)
-    return cast("Mapping[str, Any]", _field(dict, kind, factory=True))
+    return cast("Mapping[str, Any]", setting(dict, kind, factory=True))

@@ -29,6 +29,11 @@ WORKSPACE_KEYS = frozenset({"instructions", "approvals.mode", "approvals.policy"
 """All that an untrusted workspace may set, and of these only what narrows (PROTOCOL 7)."""
 
 
+USER_ONLY = ("hooks",)
+"""What names commands, and so is taken from the user's own file alone: a client may pass on what a
+workspace says."""
+
+
 @frozen(kw_only=True)
 class ConfigWarning:
     """Something in the configuration that does not count, where it stands, and what to do.
@@ -155,7 +160,9 @@ def _checked(document: Mapping[str, Any], source: Source, place: str, text: str 
 
     for key, value in _leaves(document):
         kind = KINDS.get(key)
-        if source == "workspace" and _may_not(key):
+        if source == "client" and key.startswith(USER_ONLY):
+            warn(key, "may only be set in your own config.toml; it is ignored")
+        elif source == "workspace" and _may_not(key):
             warn(key, "a workspace may not set this; it is ignored. Set it in your own config.toml")
         elif kind is None and key in GROUPS:
             warn(key, "expected a table")

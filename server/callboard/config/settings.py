@@ -13,6 +13,7 @@ from attrs import field, frozen
 
 from .fields import (
     Kind,
+    Parse,
     choice,
     choices_by_name,
     integer,
@@ -23,6 +24,7 @@ from .fields import (
     optional_text,
     tables,
 )
+from .hooks import HookSettings
 
 if TYPE_CHECKING:  # the answer to `initialize` waits for this module, and not for the contract
     from callboard_rpc.approvals import Effect
@@ -231,6 +233,7 @@ class Settings:
     tools: ToolSettings = field(factory=ToolSettings)
     draft: DraftSettings = field(factory=DraftSettings)
     log: LogSettings = field(factory=LogSettings)
+    hooks: HookSettings = field(factory=HookSettings)
     origins: Mapping[str, Origin] = field(factory=dict[str, Origin], repr=False)
     """Where each value that is no default came from, by its dotted key."""
     entries: tuple[Entry, ...] = field(default=(), repr=False)
@@ -252,7 +255,10 @@ class Settings:
         value: Any = self
         for part in key.split("."):
             value = getattr(value, part)
-        if isinstance(value, tuple):
+        show = SHOW.get(key)
+        if show is not None:
+            value = show(value)
+        elif isinstance(value, tuple):
             value = list(cast("tuple[Any, ...]", value))
         return Entry(key=key, value=value, source=origin.source, origin=origin.place)
 
@@ -278,7 +284,10 @@ GROUPS: dict[str, type[Any]] = {
     "tools": ToolSettings,
     "draft": DraftSettings,
     "log": LogSettings,
+    "hooks": HookSettings,
 }
+
+SHOW: dict[str, Parse] = {key: kind.show for key, kind in each_setting() if kind.show is not None}
 
 
 def shown(key: str, value: Any) -> Any:

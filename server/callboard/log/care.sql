@@ -2,17 +2,20 @@
 
 -- name: sessions_with_gaps
 SELECT h.session_id, h.seq, count(e.seq), coalesce(min(e.seq), 0), coalesce(max(e.seq), 0)
-FROM heads h LEFT JOIN events e ON e.session_id = h.session_id
+FROM heads h LEFT JOIN events e ON e.session_id = h.session_id AND e.seq > 0
 GROUP BY h.session_id
 HAVING h.seq <> count(e.seq) OR coalesce(max(e.seq), 0) <> count(e.seq) OR coalesce(min(e.seq), 0) <> 1;
 
 -- name: events_without_session
 SELECT DISTINCT e.session_id FROM events e
-WHERE e.session_id NOT IN (SELECT session_id FROM heads)
+WHERE e.session_id NOT IN (SELECT session_id FROM heads UNION ALL SELECT session_id FROM imports)
   AND NOT (e.type = 'session_deleted' AND e.session_id IN (SELECT session_id FROM deletions));
 
--- name: events_that_are_no_json
-SELECT pos FROM events WHERE NOT json_valid(data) OR NOT json_valid(actor) LIMIT 20;
+-- name: events_that_are_no_objects
+SELECT pos FROM events
+WHERE CASE WHEN json_valid(data) AND json_valid(actor)
+  THEN json_type(data) <> 'object' OR json_type(actor) <> 'object' ELSE 1 END
+LIMIT 20;
 
 -- name: positions
 SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'events'), 0),
@@ -46,6 +49,9 @@ WHERE e.pos <= ? AND e.type IN ('message', 'directive', 'tool_result', 'summary'
 -- name: search_of_nothing
 SELECT count(*) FROM search WHERE rowid NOT IN (
   SELECT pos FROM events WHERE pos <= ? AND type IN ('message', 'directive', 'tool_result', 'summary'));
+
+-- name: rebuild_search
+INSERT INTO search (search) VALUES ('rebuild');
 
 -- name: clear_search
 DELETE FROM search;

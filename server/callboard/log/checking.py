@@ -10,7 +10,15 @@ from callboard_rpc.errors import CallboardError
 
 from . import carebook, occupancy, search
 from .comparing import examine_projections, rebuild, writing_of
-from .examining import SQL, Examination, Finding, examine_blobs, examine_log, examine_search
+from .examining import (
+    SQL,
+    Examination,
+    Finding,
+    examine_blobs,
+    examine_events,
+    examine_log,
+    examine_search,
+)
 from .faultpoints import point as care_point
 from .faults import store_error
 from .ids import IdSource
@@ -78,16 +86,18 @@ def _look(
         rows = rows_of(connection)
         findings = _examine_file(connection, quick=quick)
         version: int = rows("PRAGMA user_version")[0][0]
-        whole = not findings
+        whole = all(each.part != "file" for each in findings)
+        readable = False
         if whole:
             connection.execute("BEGIN")  # one state, whatever others commit meanwhile
             try:
-                findings += examine_log(rows)
+                unreadable = examine_events(rows)
+                readable = not unreadable
+                findings += unreadable + examine_log(rows)
                 if version == len(migrations()):
                     findings += [found for each in examinations for found in each(rows)]
-                if not quick:
-                    blobs = connection.execute(SQL["each_blob"])
-                    findings += examine_blobs(rows, blobs)
+                if readable and not quick:
+                    findings += examine_blobs(rows, connection.execute(SQL["each_blob"]))
                     findings += examine_search(rows)
             finally:
                 connection.execute("ROLLBACK")
@@ -106,7 +116,7 @@ def _look(
                     f"{len(migrations())}, with a backup, when it is next opened",
                 )
             )
-        elif whole and not quick:
+        elif readable and not quick:
             findings += examine_projections(path, writing)
     return evolve(report, findings=tuple(findings))
 
@@ -119,9 +129,9 @@ def _examine_file(connection: "sqlite3.Connection", *, quick: bool) -> list[Find
     except sqlite3.DatabaseError as fault:
         return [Finding(part="file", message=str(fault))]
     findings = [
-        Finding(
-            part="search" if "fts5" in each else "file", message=each, repairable="fts5" in each
-        )
+        Finding(part="search", message=each, repairable=True)
+        if "fts5" in each.lower()
+        else Finding(part="file", message=each)
         for each in told
         if each != "ok"
     ]
@@ -213,6 +223,7 @@ def forget_blobs(transaction: Transaction) -> int:
 
 
 def _forget_index(transaction: Transaction) -> None:
+    transaction.execute(SQL["rebuild_search"])  # of what is damaged nothing could be deleted
     transaction.execute(SQL["clear_search"])
     transaction.execute(
         "INSERT INTO search_progress VALUES (1, 0) ON CONFLICT (id) DO UPDATE SET through = 0"

@@ -56,15 +56,20 @@ def examine_log(rows: Rows) -> list[Finding]:
     if strays:
         message = f"there are events of sessions that do not exist: {_some(strays)}"
         found.append(Finding(part="log", message=message))
-    broken = [pos for (pos,) in rows(SQL["events_that_are_no_json"])]
-    if broken:
-        message = f"events hold what is no JSON, at the positions {_some(broken)}"
-        found.append(Finding(part="log", message=message))
     ((known, highest),) = rows(SQL["positions"])
     if known < highest:
         message = f"the next position would be {known + 1}, and {highest} is taken already"
         found.append(Finding(part="log", message=message))
     return found
+
+
+def examine_events(rows: Rows) -> list[Finding]:
+    """Whether every event can be read at all; where one cannot, nothing can be made from the log."""
+    broken = [pos for (pos,) in rows(SQL["events_that_are_no_objects"])]
+    if not broken:
+        return []
+    message = f"events hold what is no JSON object, at position {_some(broken)}"
+    return [Finding(part="log", message=message)]
 
 
 # --- blobs ------------------------------------------------------------------------------------------
@@ -133,8 +138,7 @@ def examine_search(rows: Rows) -> list[Finding]:
     if len(progress) != 1:
         return wrong("it is not known how far the search index goes")
     through: int = progress[0][0]
-    ((_, head),) = rows(SQL["positions"])
-    ((known, _),) = rows(SQL["positions"])
+    ((known, head),) = rows(SQL["positions"])
     if through > max(head, known):
         return wrong(f"the search index says it goes to {through}, and the log ends at {head}")
     different = sum(

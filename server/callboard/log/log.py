@@ -21,6 +21,7 @@ from . import paging, search
 from .faults import store_error
 from .feed import Feed
 from .ids import IdSource
+from .importing import Scratch
 from .record import SELECT, Record
 from .scope import APPROVAL_TYPES, Filter
 from .sqlite import sqlite3
@@ -139,6 +140,10 @@ class Log:
     def submit(self, function: Callable[[Transaction], T]) -> "asyncio.Future[T]":
         """Queues a transaction and goes on; transactions happen in the order in which they came."""
         return self._writer.submit(function)
+
+    def scratch(self) -> Scratch:
+        """A store of its own for a session that is to be imported; to be closed."""
+        return Scratch(self._writing)
 
     async def append(
         self,

@@ -10,7 +10,7 @@ from callboard_rpc.errors import CallboardError
 from . import occupancy
 from .copying import DamagedCopyError, copy_database
 from .durable import free_name, make_private
-from .examining import examine_log
+from .examining import examine_events, examine_log
 from .faultpoints import point as care_point
 from .faults import store_error
 from .ids import IdSource
@@ -116,7 +116,8 @@ def _stage(path: Path, origin: Path, ids: IdSource) -> tuple[str, int, int]:
             copy_database(connection, staged, amend=amend)
         care_point("care.staged")
         with looking_at(staged, what="backup") as connection:
-            problems = examine_log(rows_of(connection))
+            rows = rows_of(connection)
+            problems = examine_events(rows) + examine_log(rows)
             if problems:
                 raise CallboardError(
                     "storeCorrupt",

@@ -15,16 +15,18 @@ class Progress:
         self._token = token
         self._title = title
         self._last: str | None = None
+        self._ended = False
 
     def __enter__(self) -> "Progress":
         self._send({"kind": "begin", "title": self._title, "cancellable": False})
         return self
 
-    def report(self, message: str) -> None:
-        """Tells what is the case now, once for as long as it is."""
-        if message != self._last:
+    def report(self, message: str, percentage: int | None = None) -> None:
+        """Tells what is the case now, once for as long as it is. Nothing once it has ended."""
+        if message != self._last and not self._ended:
             self._last = message
-            self._send({"kind": "report", "message": message})
+            far = {} if percentage is None else {"percentage": percentage}
+            self._send({"kind": "report", "message": message, **far})
 
     def __exit__(
         self,
@@ -32,6 +34,7 @@ class Progress:
         fault: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._ended = True
         self._send({"kind": "end"})
 
     def _send(self, value: dict[str, Any]) -> None:

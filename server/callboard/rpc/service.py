@@ -19,7 +19,7 @@ from .boot import Boot
 from .call import Call, Handler, Heed
 from .connection import Connection
 from .greeting import version
-from .handlers import approvals, events, server, sessions
+from .handlers import approvals, events, history, server, sessions, transfer
 from .handlers.client import Clients, ClientState
 from .handlers.remade import remakes
 from .idempotency import StoredAnswers
@@ -46,6 +46,8 @@ def handlers_of(host: Host, clients: Clients) -> dict[str, Handler | Heed]:
     table: dict[str, Handler | Heed] = {
         **server.handlers(host),
         **sessions.handlers(host, clients),
+        **transfer.handlers(host, clients),
+        **history.handlers(host, clients),
         **approvals.handlers(host),
         **events.handlers(host, clients),
     }

@@ -7,6 +7,7 @@ from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import Author
 
 from ..log.record import Record
+from ..turns.lifecycle import blocked
 from ..turns.reservation import Reservations
 from .compaction import summarise
 from .dispatch import Dispatcher
@@ -26,8 +27,8 @@ class Compacting:
     ) -> Record | None:
         """The summary's record, or None when there was too little to summarise.
 
-        Raises sessionNotFound, sessionClosed, turnInProgress, leaseLost, and the model's failure; then
-        nothing is written.
+        Raises sessionNotFound, sessionClosed, turnInProgress, leaseLost, hookBlocked, and the model's
+        failure; then nothing is written.
         """
         services = self.services
         state = await services.cache.state(session_id)
@@ -40,6 +41,10 @@ class Compacting:
         model = await services.catalog.resolve(
             state.model or profile.model, text_tool_calls=profile.text_tool_calls
         )
+        hooks = services.lifecycle.of(settings, session_id=session_id, cwd=state.cwd)
+        decision = await hooks.ask("PreCompact", reason="command", instructions=instructions)
+        if decision.block is not None:
+            raise blocked("PreCompact", decision.block)
         prepared = await self.reservations.prepare(session_id)
         try:
             async with prepared as reservation:

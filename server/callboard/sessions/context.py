@@ -7,6 +7,7 @@ from callboard_rpc.common import Actor, Usage
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import Author
 
+from ..hooks.service import NO_HOOKS, Lifecycle
 from ..log.log import Log
 from ..models.base import Model, ModelRequest, Text, ToolSpec, UserMessage
 from ..turns.reservation import Grant
@@ -43,6 +44,7 @@ class SessionContext:
     author: Author
     actor: Actor
     max_output_tokens: int | None = None
+    lifecycle: Lifecycle = NO_HOOKS
     _estimate: Estimate = field(factory=Estimate)
     _compactions: int = 0
 
@@ -89,6 +91,8 @@ class SessionContext:
             if before < self._budget * self.settings.compact_at or transcript.length < 2:
                 return False
         self._compactions += 1
+        if (await self.lifecycle.ask("PreCompact", reason="window")).block is not None:
+            return False
         try:
             made = await summarise(
                 log=self.log,

@@ -1,9 +1,7 @@
-"""A session as text to keep: JSON lines that hold everything, or Markdown to read."""
+"""A session as text to read: Markdown. (What can be imported again is in `writing_out`.)"""
 
 from collections.abc import Collection
 from typing import Any, Final
-
-import orjson
 
 from callboard_rpc.convert import structure_lenient
 from callboard_rpc.events import EVENT_TYPES, ApprovalDecision, ToolCall, ToolResult
@@ -25,23 +23,6 @@ class Exporting:
     def __init__(self, log: Log) -> None:
         self._log = log
         self._reading = Reading(log)
-
-    async def jsonl(self, session_id: str, *, after: int, limit: int) -> tuple[str, int | None]:
-        """Events as lines of JSON, large values whole; and the position after which to go on."""
-        lines: list[bytes] = []
-        size = 0
-        reached: int | None = None
-        for record in await self._page(session_id, after, limit):
-            wire: dict[str, Any] = record.wire()
-            if '"_blobs"' in record.data:
-                wire["data"] = await self._log.whole(record)
-            line = orjson.dumps(wire, option=orjson.OPT_APPEND_NEWLINE)
-            if lines and size + len(line) > _PIECE_BYTES:
-                break
-            lines.append(line)
-            size += len(line)
-            reached = record.pos
-        return b"".join(lines).decode(), reached
 
     async def markdown(self, session_id: str, *, after: int, limit: int) -> tuple[str, int | None]:
         """The conversation for people, large values whole; and the position after which to go on."""

@@ -17,7 +17,8 @@ from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import Author, ToolCall
 
 from ..approvals.service import Approvals
-from ..config import Settings
+from ..config import ApprovalSettings, Settings
+from ..hooks.service import HookSpace
 from ..log.log import Log
 from ..log.record import Record
 from ..log.redact import Redactor
@@ -37,13 +38,16 @@ from ..turns.limits import TurnLimits
 from ..turns.live import LiveTurn
 from ..turns.loop import Left, Turn, run
 from ..turns.projection import SQL as TURN_SQL
+from ..turns.projection import turn_of
 from ..turns.usage import add
+from . import prompt_log
 from .beginning import Begun
 from .cache import SessionCache
 from .context import ContextSettings, SessionContext
 from .instructions import read_instructions
 from .permissions import Permits
 from .profiles import Profile, ProfileBook
+from .projection import SQL
 from .state import SessionState
 
 
@@ -68,6 +72,7 @@ class Services:
     sources: Sequence[Source]
     hooks: Sequence[Hook]
     completion: Sequence[CompletionHook]
+    lifecycle: HookSpace
     tool_services: Mapping[str, Any]
 
 
@@ -97,10 +102,29 @@ class TurnRunner:
         return known
 
     async def __call__(self, live: LiveTurn, begun: Begun) -> None:
-        await run(await self.build(live, begun))
+        turn = await self.build(live, begun)
+        await run(turn)
+        if turn.lifecycle.knows("SessionEnd"):
+            await self._tell_of_end(turn)
+
+    async def _tell_of_end(self, turn: Turn) -> None:
+        """Lets the hooks know of an end, as it stands in the store; a turn that was parked has none."""
+        rows = await self._services.log.query(TURN_SQL["turn"], turn.live.turn_id)
+        ended = turn_of(rows[0]) if rows else None
+        if ended is not None and ended.ended_at is not None:
+            turn.lifecycle.tell(
+                "SessionEnd",
+                outcome=ended.state,
+                finalText=ended.final_text,
+                error=None if ended.error is None else ended.error.message,
+                errorKind=None if ended.error is None else ended.error.kind,
+            )
 
     async def build(self, live: LiveTurn, begun: Begun) -> Turn:
-        """Raises `CallboardError` for a folder, a profile or a model that is not there any more."""
+        """Raises `CallboardError` for a folder, a profile or a model that is not there any more, and
+        `ValueError` for what was begun for another session (execution 10)."""
+        if begun.session_id != live.session_id:
+            raise ValueError(f"{live.session_id} was given what {begun.session_id} has begun")
         services = self._services
         state = await services.cache.state(live.session_id)
         settings = services.settings(state.cwd)
@@ -122,8 +146,17 @@ class TurnRunner:
             scope=scope,
             cache=services.cache,
             approvals=services.approvals,
-            settings=settings.approvals,
+            settings=_careful(settings.approvals, services.log, live.session_id),
             attended=services.attended,
+        )
+        hooks = services.lifecycle.of(
+            settings,
+            session_id=live.session_id,
+            cwd=state.cwd,
+            touch=live.touch,
+            rootId=state.root_id,
+            turnId=live.turn_id,
+            profile=profile.name,
         )
         environment = self._environment(tuple(settings.tools.environment_allow))
         blobs = SessionBlobs(services.log, live.session_id)
@@ -168,15 +201,18 @@ class TurnRunner:
             time_limit_s=60.0,
             asking=live.asking,
             output_over=numbering.finish,
+            hooks=hooks,
         )
         tools = services.registry.specs(scope) if model.card.supports_tools else ()
         limits = turn_limits(settings, profile.limits, begun.limits)
+        sections = prompt_sections(profile, settings, workspace)
+        prompt_log.note(live.session_id, live.turn_id, sections, tools, services.redactor)
         context = SessionContext(
             log=services.log,
             cache=services.cache,
             grant=live.grant,
             model=model,
-            system=system_prompt(profile, settings, workspace),
+            system=prompt_log.joined(sections),
             tools=tools,
             settings=ContextSettings(
                 tools=profile.context_tools or settings.context.tools,
@@ -187,6 +223,7 @@ class TurnRunner:
             author=author,
             actor=actor,
             max_output_tokens=model.card.max_output_tokens,
+            lifecycle=hooks,
         )
         return Turn(
             live=live,
@@ -202,6 +239,7 @@ class TurnRunner:
             sources=services.sources,
             hooks=services.hooks,
             completion=services.completion,
+            lifecycle=hooks,
             limits=limits,
             retry=retry_policy(limits, begun.limits),
             draft_interval_ms=settings.draft.interval_ms,
@@ -219,6 +257,13 @@ async def left_of(log: Log, live: LiveTurn) -> Left:
     for (text,) in await log.query(TURN_SQL["usages_of_turn"], live.session_id, live.turn_id):
         used = add(used, structure_lenient(orjson.loads(text), Usage))
     return Left(calls=tuple(calls), usage=attrs.evolve(used, partial=True))
+
+
+def _careful(settings: ApprovalSettings, log: Log, session_id: str) -> ApprovalSettings:
+    """Nothing may be read unasked in folders that only an imported file names."""
+    if not log.glance(SQL["folders_only_claimed"], session_id):
+        return settings
+    return attrs.evolve(settings, policy={**settings.policy, "read": "ask"})
 
 
 def _workspace(state: SessionState) -> FolderWorkspace:
@@ -269,15 +314,17 @@ def retry_policy(limits: TurnLimits, asked: Limits | None) -> RetryPolicy:
     return UNTIL_CANCELLED if asked is not None and asked.retry == "until_cancelled" else BOUNDED
 
 
-def system_prompt(profile: Profile, settings: Settings, workspace: FolderWorkspace) -> str:
-    """The profile's prompt, the configured instructions, the folder's AGENTS.md, and where we are.
+def prompt_sections(
+    profile: Profile, settings: Settings, workspace: FolderWorkspace
+) -> Mapping[str, str]:
+    """The system prompt by its parts: the profile's prompt, the configured instructions, where we are,
+    and the folder's AGENTS.md. Blank where there is nothing.
 
     Nothing in it changes from request to request, so that a provider's prompt cache holds.
     """
-    parts = [
-        profile.prompt,
-        settings.instructions or "",
-        f"Working directory: {workspace.root}\nOperating system: {platform.system()}",
-    ]
-    parts.append(read_instructions(workspace.root).render())
-    return "\n\n".join(part.strip() for part in parts if part.strip())
+    return {
+        "profile": profile.prompt,
+        "instructions": settings.instructions or "",
+        "place": f"Working directory: {workspace.root}\nOperating system: {platform.system()}",
+        "AGENTS.md": read_instructions(workspace.root).render(),
+    }

@@ -100,6 +100,6 @@ class Waiting:
 
     async def _goes_on(self, session: Session) -> bool:
         """Whether something waits that will start a turn."""
-        if session.queue_length:
+        if session.queue_length and await self._reading.will_wake(session.session_id):
             return True
         return inbox.is_asked(self._log.glance, session.session_id)

@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
@@ -62,77 +63,106 @@ async def run_process(
     mark: str,
     time_limit_s: float,
     feed: Callable[[bytes], None],
+    feed_errors: Callable[[bytes], None] | None = None,
+    given: bytes = b"",
 ) -> Ended:
     """Runs `argv`, passes what it prints (both streams, in order) to `feed`, and says how it ended.
 
-    It ends when the process itself ends: what it left in the background is ended then, unless that
-    took a session of its own. After `time_limit_s`, or when the caller is cancelled, the whole tree
+    With `feed_errors` what goes to stderr is passed there, apart. `given` is its input. It ends
+    when the process itself ends: what it left in the background is ended then, unless that took a
+    session of its own. After `time_limit_s`, or when the caller is cancelled, the whole tree
     is ended, within one second. Raises `OSError` and `ValueError` as `subprocess.Popen` does.
     """
     loop = asyncio.get_running_loop()
-    source, process = _started(argv, cwd, {**environment, MARK: mark})
+    apart = feed_errors is not None
+    pipes, process = _started(argv, cwd, {**environment, MARK: mark}, apart=apart, given=given)
+    streams = tuple(zip(pipes, (feed, feed_errors or feed), strict=False))
     point("tools.command_started")
     exited: asyncio.Future[None] = loop.create_future()
 
-    def take() -> None:
+    def take(source: int, feed: Callable[[bytes], None]) -> None:
         if not _pass_on(source, feed):
             loop.remove_reader(source)
 
+    def drain() -> None:
+        for source, feeds in streams:
+            _drain(source, feeds)
+
     whole = False
     try:
-        loop.add_reader(source, take)
+        for source, feeds in streams:
+            loop.add_reader(source, take, source, feeds)
         with _exit_watched(process, loop, exited), anyio.move_on_after(time_limit_s) as limit:
             await asyncio.wait((exited,))
         if limit.cancelled_caught:
             await finished(partial(_end_tree, process.pid, mark))
-            _drain(source, feed)
+            drain()
             whole = True
             return Ended(exit_code=_code(process.wait()), timed_out=True)
-        _drain(source, feed)
+        drain()
         code = process.wait()
         background = 0
         if _group_exists(process.pid):
             background = await finished(partial(_end_group, process.pid))
-            _drain(source, feed)
+            drain()
         whole = True
         return Ended(
             exit_code=_code(code), signal=-code if code < 0 else None, background=background
         )
     finally:
-        loop.remove_reader(source)
-        os.close(source)
+        for source in pipes:
+            loop.remove_reader(source)
+            os.close(source)
         if not whole:
             await finished(partial(_end_abandoned, process, mark))
 
 
 def _started(
-    argv: Sequence[str], cwd: Path, environment: Mapping[str, str]
-) -> tuple[int, "subprocess.Popen[bytes]"]:
-    source, sink = os.pipe()
-    try:
-        os.set_blocking(source, False)
-        if sys.platform == "linux":
-            import fcntl
-
-            # A wider pipe wakes us less often; a user may have only so many of them.
-            with contextlib.suppress(OSError):
-                fcntl.fcntl(sink, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+    argv: Sequence[str],
+    cwd: Path,
+    environment: Mapping[str, str],
+    *,
+    apart: bool,
+    given: bytes,
+) -> tuple[tuple[int, ...], "subprocess.Popen[bytes]"]:
+    """The process, and where what it prints can be read: one pipe, or two when they are kept apart."""
+    with contextlib.ExitStack() as ours, contextlib.ExitStack() as failed:
+        sources: list[int] = []
+        sinks: list[int] = []
+        for _ in range(2 if apart else 1):
+            source, sink = os.pipe()
+            failed.callback(os.close, source)
+            ours.callback(os.close, sink)
+            _widen(source, sink)
+            sources.append(source)
+            sinks.append(sink)
+        file = None
+        if given:  # a file without a name, so that nobody has to write it while it is read
+            file = ours.enter_context(tempfile.TemporaryFile())
+            file.write(given)
+            file.seek(0)
         process = subprocess.Popen(
             argv,
-            stdin=subprocess.DEVNULL,
-            stdout=sink,
-            stderr=sink,
+            stdin=subprocess.DEVNULL if file is None else file,
+            stdout=sinks[0],
+            stderr=sinks[-1],
             cwd=cwd,
             env=environment,
             start_new_session=True,
             close_fds=True,
         )
-    except BaseException:
-        os.close(source)
-        raise
-    finally:
-        os.close(sink)
-    return source, process
+        failed.pop_all()
+    return tuple(sources), process
+
+
+def _widen(source: int, sink: int) -> None:
+    os.set_blocking(source, False)
+    if sys.platform == "linux":
+        import fcntl
+
+        # A wider pipe wakes us less often; a user may have only so many of them.
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(sink, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
 
 @contextlib.contextmanager

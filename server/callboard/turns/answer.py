@@ -98,6 +98,12 @@ class Answer:
                 self.stop = reason
 
     @property
+    def spent(self) -> Usage:
+        """What its request used. An answer whose provider told nothing was not for nothing."""
+        began = self.content or self.calls or self.stop or self._text or self._thought
+        return self.usage if self.usage.requests or not began else Usage(requests=1, partial=True)
+
+    @property
     def text(self) -> str:
         """What was said, all text blocks together."""
         return "\n\n".join(b.text for b in self.content if isinstance(b, TextContent)).strip()

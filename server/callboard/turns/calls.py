@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, Literal
 
 import orjson
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from callboard_rpc.approvals import (
     AgentStep,
@@ -22,6 +22,7 @@ from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import ToolCall, ToolResult
 
 from ..approvals.service import Approvals, withdraw
+from ..hooks.service import NO_HOOKS, Lifecycle
 from ..log.faultpoints import point
 from ..log.faults import StaleFence
 from ..log.redact import PLACEHOLDER
@@ -31,6 +32,7 @@ from ..models.base import ToolOutput
 from ..tools.base import Effect, Preview, Tool, ToolContext, ToolFailure, ToolOutcome
 from ..tools.schema import structure_arguments
 from .answer import Requested
+from .lifecycle import objection, remarks
 from .reservation import SYSTEM, Grant, assert_fence
 
 _log = logging.getLogger(__name__)
@@ -114,7 +116,7 @@ class Caller:
     `look_up` finds a tool that this session may use; `context` makes what a call is given;
     `judge` is policy, and `judge_again` is policy at the moment in which a call would begin, when the mode
     and the rules may be others. `actor` is the agent, for the log. `asking` is held while a person is asked.
-    `output_over` hears of each call that will emit no more.
+    `output_over` hears of each call that will emit no more. `hooks` are asked before and after each call.
     """
 
     def __init__(
@@ -135,6 +137,7 @@ class Caller:
         time_limit_s: float,
         asking: Callable[[], AbstractContextManager[None]] = nullcontext,
         output_over: Callable[[CallId], None] = lambda _: None,
+        hooks: Lifecycle = NO_HOOKS,
     ) -> None:
         self._grant = grant
         self._root_id = root_id
@@ -151,6 +154,7 @@ class Caller:
         self._time_limit_s = time_limit_s
         self._asking = asking
         self._output_over = output_over
+        self._hooks = hooks
 
     # --- before anything runs ---
 
@@ -306,6 +310,11 @@ class Caller:
         verdict = call.verdict or Verdict(effect="deny", reason="it was not judged")
         if verdict.effect == "deny":
             return await self._deny(call, verdict)
+        why = await objection(
+            self._hooks, call.call_id, call.name, call.shown, _title(call), self._actor
+        )
+        if why is not None:
+            return await self._result(call, "denied", why)
         now = await self._by_now(call)
         if call.approval_id is None:
             if now.effect == "ask":
@@ -353,6 +362,8 @@ class Caller:
             and call.verdict is not None
             and call.verdict.effect == "allow"
             and call.approval_id is None
+            and not self._hooks.knows("PreToolUse")
+            and not self._hooks.knows("PostToolUse")
         )
 
     async def run(self, call: Call) -> Settled:
@@ -362,7 +373,20 @@ class Caller:
         outcome = await self._run(call)
         point("turns.call_ran")
         elapsed_ms = round((time.monotonic() - started) * 1000)
-        return _settled(call, outcome.status, outcome.text, outcome, elapsed_ms)
+        settled = _settled(call, outcome.status, outcome.text, outcome, elapsed_ms)
+        return await self._reviewed(settled) if self._hooks.knows("PostToolUse") else settled
+
+    async def _reviewed(self, settled: Settled) -> Settled:
+        """A result with what hooks say of it. Whoever stops the turn meanwhile does not lose it."""
+        call, result = settled.call, settled.result
+        try:
+            said = await remarks(
+                self._hooks, call.call_id, call.name, call.shown, result.status, result.text
+            )
+        except asyncio.CancelledError:
+            await self.keep(settled)
+            raise
+        return evolve(settled, result=evolve(result, text=result.text + well_formed(said)))
 
     async def _run(self, call: Call) -> ToolOutcome:
         """Runs the tool. What it raises becomes its outcome; only what stops the turn goes on."""
@@ -432,6 +456,10 @@ class Caller:
             tx.append(
                 grant.session_id, event, actor=self._actor, turn_id=grant.turn_id, fence=grant.fence
             )
+
+
+def _title(call: Call) -> str:
+    return call.preview.title if call.preview else call.name
 
 
 def _settled(

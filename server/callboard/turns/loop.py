@@ -19,6 +19,7 @@ from callboard_rpc.common import Actor, CallId, Failure, TextContent, Usage
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import Author, Message, ModelRetried, ToolCall
 
+from ..hooks.service import NO_HOOKS, Lifecycle
 from ..log.faultpoints import point
 from ..log.faults import StaleFence
 from ..log.log import Log
@@ -35,6 +36,7 @@ from .completion import CompletionHook
 from .deltas import Numbering
 from .ending import ending_of, write_end
 from .finish import Ending, Hook, complete, decide_to_end, message_of
+from .lifecycle import MAX_CONTINUATIONS, blocked, instruct
 from .limits import TurnLimits, watch
 from .live import Cause, LiveTurn
 from .projection import SQL
@@ -101,6 +103,7 @@ class Turn:
     left: Left = field(factory=Left)
     hooks: Sequence[Hook] = ()
     completion: Sequence[CompletionHook] = ()
+    lifecycle: Lifecycle = NO_HOOKS
     retry: RetryPolicy = BOUNDED
 
 
@@ -116,6 +119,8 @@ class _Progress:
     iterations: int = 0
     answer: Answer | None = None
     last_output: str | None = None
+    continuations: int = 0
+    """How often a hook has kept the turn from ending."""
     decided: "tuple[Ending, Message | None] | None" = None
     """How the turn ends and what it says last, when both are certain and yet to be committed."""
     ending: "asyncio.Task[None] | None" = None
@@ -198,6 +203,7 @@ def _go_on(live: LiveTurn) -> None:
 async def _steps(turn: Turn, progress: _Progress) -> None:
     """Runs until the turn's end is committed, or raises what keeps it from going on."""
     nudge: str | None = None
+    await _begin(turn)
     if turn.left.calls:
         calls = [await turn.caller.restore(logged) for logged in turn.left.calls]
         point("turns.restored")
@@ -220,10 +226,59 @@ async def _steps(turn: Turn, progress: _Progress) -> None:
             nudge = _LOOP_NUDGE if looping else None
             continue
         answer.content = [b for b in answer.content if b.type != "tool_use"]
+        if nudge is None and await _kept_from_ending(turn, progress, answer):
+            continue
         if await _try_to_end(turn, progress, answer):
             return
         nudge = None
         progress.iterations = 0
+
+
+async def _begin(turn: Turn) -> None:
+    """Asks the hooks whether the turn may begin. Raises `hookBlocked`."""
+    if not turn.lifecycle.knows("SessionStart"):
+        return
+    decision = await turn.lifecycle.ask(
+        "SessionStart",
+        source="resumed" if turn.left.calls else "started",
+        model=turn.model.card.model_id,
+    )
+    if decision.block is not None:
+        raise blocked("SessionStart", decision.block)
+    if decision.context:
+        await turn.log.transact(lambda tx: _instruct(tx, turn, decision.context))
+
+
+def _instruct(tx: Transaction, turn: Turn, texts: Sequence[str]) -> None:
+    assert_fence(tx, turn.live.grant)
+    for text in texts:
+        instruct(tx, turn.live.grant, text)
+
+
+async def _kept_from_ending(turn: Turn, progress: _Progress, answer: Answer) -> bool:
+    """Whether a hook has something for the agent to do yet; then that is said to it. Bounded, and
+    not asked while something else keeps the turn going."""
+    hooks = turn.lifecycle
+    if not hooks.knows("Stop") or progress.continuations >= MAX_CONTINUATIONS:
+        return False
+    if anything_waiting(turn.log.glance, turn.live.grant, turn.sources):
+        return False
+    decision = await hooks.ask("Stop", text=answer.text, continuations=progress.continuations)
+    _go_on(turn.live)
+    if decision.block is None:
+        return False
+    reason = decision.block
+    progress.continuations += 1
+
+    def commit(tx: Transaction) -> None:
+        _instruct(tx, turn, ())
+        if answer.worth_keeping:
+            _say(tx, turn, answer)
+        instruct(tx, turn.live.grant, reason)
+
+    await turn.log.transact(commit)
+    progress.answer = None
+    return True
 
 
 def _spent(turn: Turn, progress: _Progress) -> str | None:
@@ -360,6 +415,7 @@ async def _run_calls(turn: Turn, progress: _Progress, answer: Answer) -> bool:
         await turn.log.transact(lambda tx: _write_calls(tx, turn, answer, calls, quick))
         progress.answer = None
         turn.live.touch()
+        _notify(turn, calls)
         for settled in quick:
             progress.ran(settled.call, settled.output)
         if looping:
@@ -413,14 +469,33 @@ def _write_calls(
     grant = turn.live.grant
     assert_fence(tx, grant)
     if answer.worth_keeping:
-        said = message_of(answer, turn.author, turn.model.card.model_id, final=False, partial=False)
-        tx.append(
-            grant.session_id, said, actor=turn.actor, turn_id=grant.turn_id, fence=grant.fence
-        )
+        _say(tx, turn, answer)
     tx.execute(LOG_SQL["delete_draft"], grant.turn_id)
     turn.caller.write(tx, calls, answer.message_id)
     for settled in over:
         turn.caller.write_result(tx, settled)
+
+
+def _say(tx: Transaction, turn: Turn, answer: Answer) -> None:
+    """Writes an answer that is not the last one. The caller has asserted the fence."""
+    grant = turn.live.grant
+    said = message_of(answer, turn.author, turn.model.card.model_id, final=False, partial=False)
+    tx.append(grant.session_id, said, actor=turn.actor, turn_id=grant.turn_id, fence=grant.fence)
+    tx.execute(LOG_SQL["delete_draft"], grant.turn_id)
+
+
+def _notify(turn: Turn, calls: Sequence[Call]) -> None:
+    """Lets the hooks know that a person is asked."""
+    for call in calls:
+        if call.approval_id is not None and turn.lifecycle.knows("Notification"):
+            turn.lifecycle.tell(
+                "Notification",
+                kind="approval",
+                approvalId=call.approval_id,
+                callId=call.call_id,
+                tool=call.name,
+                title=call.preview.title if call.preview else call.name,
+            )
 
 
 async def _try_to_end(turn: Turn, progress: _Progress, answer: Answer) -> bool:

@@ -11,12 +11,12 @@ _TOKENS = (
 
 def add(total: Usage, more: Usage) -> Usage:
     """The sum of two usages. `context_tokens` is the size of the last request, not a sum."""
-    if not total.requests:
-        return more
-    if not more.requests:
-        return total
-    sums: dict[str, int | None] = {}
     partial = total.partial or more.partial
+    if not total.requests:
+        return attrs.evolve(more, partial=partial)
+    if not more.requests:
+        return attrs.evolve(total, partial=partial)
+    sums: dict[str, int | None] = {}
     for name in _TOKENS:
         a, b = getattr(total, name), getattr(more, name)
         sums[name] = b if a is None else a if b is None else a + b

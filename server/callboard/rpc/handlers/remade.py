@@ -6,6 +6,8 @@ A server may be killed between the commit of the work and that of its answer; se
 from callboard_rpc.approvals import ApprovalResult, Rule, RuleResult
 from callboard_rpc.common import Empty, Json, TurnId
 from callboard_rpc.convert import structure
+from callboard_rpc.events import SessionRewound
+from callboard_rpc.history import SessionQueueResult, SessionRewindResult
 from callboard_rpc.sessions import (
     PromptOutcome,
     SessionCancelResult,
@@ -13,10 +15,13 @@ from callboard_rpc.sessions import (
     SessionPromptResult,
     SessionResult,
 )
+from callboard_rpc.transfer import SessionImportResult
 
 from ...host import Host
+from ...sessions.importing import Imported
 from ...turns.projection import SQL as TURN_SQL
 from ..idempotency import Remake
+from .transfer import import_result
 
 
 def remakes(host: Host) -> dict[str, Remake]:
@@ -53,6 +58,15 @@ def remakes(host: Host) -> dict[str, Remake]:
             compacted=True, summary_seq=outcome["seq"], cursor=host.log.cursor()
         )
 
+    async def rewind(outcome: Json) -> SessionRewindResult:
+        return await rewound(host, outcome["session_id"], outcome["seq"])
+
+    async def queue(outcome: Json) -> SessionQueueResult:
+        return SessionQueueResult(event_seq=outcome["seq"], cursor=host.log.cursor())
+
+    async def imported(outcome: Json) -> SessionImportResult:
+        return await import_result(host, Imported(**outcome))
+
     async def approval(outcome: Json) -> ApprovalResult:
         return ApprovalResult(approval=await host.approvals.get(outcome["approval_id"]))
 
@@ -69,10 +83,32 @@ def remakes(host: Host) -> dict[str, Remake]:
         "session/cancel": cancel,
         "session/delete": delete,
         "session/compact": compact,
+        "session/fork": session,
+        "session/import": imported,
+        "session/rewind": rewind,
+        "session/queueUpdate": queue,
+        "session/queueRemove": queue,
         "approval/answer": approval,
         "approval/ruleAdd": rule,
         "approval/ruleRemove": rule,
     }
+
+
+async def rewound(host: Host, session_id: str, seq: int) -> SessionRewindResult:
+    """What ``session/rewind`` answers, from the event that it wrote."""
+    session = await host.reading.session(session_id)
+    record = (await host.log.session(session_id, after_seq=seq - 1))[0]
+    rewind: SessionRewound = record.value
+    return SessionRewindResult(
+        session=session,
+        cursor=host.log.cursor(),
+        event_seq=seq,
+        before_seq=rewind.before_seq,
+        turns=rewind.turns,
+        changed_paths=rewind.changed_paths,
+        more_paths=rewind.more_paths,
+        commands=rewind.commands,
+    )
 
 
 def cancelled(turn_id: str | None, dropped: tuple[int, ...]) -> SessionCancelResult:

@@ -17,8 +17,6 @@ from callboard_rpc.sessions import (
     SessionCompactParams,
     SessionCompactResult,
     SessionCreateParams,
-    SessionExportParams,
-    SessionExportResult,
     SessionGetParams,
     SessionListParams,
     SessionMutateParams,
@@ -99,11 +97,15 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
     async def prompt(call: Call, params: SessionPromptParams) -> SessionPromptResult:
         actor = actor_of(call)
         content = (*params.content, *await attached(host, params.session_id, params.context, call))
+        author = Author(kind="person", name=actor.name or "person", id=actor.id)
+        content = await host.submitting.asked(
+            params.session_id, content, author=author, client_message_id=params.client_message_id
+        )
         with clients.of(call).subscriptions.held(call):
             posted = await host.sessions.prompt(
                 params.session_id,
                 content,
-                author=Author(kind="person", name=actor.name or "person", id=actor.id),
+                author=author,
                 by=actor,
                 delivery=params.delivery,
                 client_message_id=params.client_message_id,
@@ -187,9 +189,10 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
 
     async def compact(call: Call, params: SessionCompactParams) -> SessionCompactResult:
         await host.reading.open_session(params.session_id)
-        record = await host.compacting.compact(
-            params.session_id, by=actor_of(call), instructions=params.instructions
-        )
+        with Progress(call, params.work_done_token, "Summarising"):
+            record = await host.compacting.compact(
+                params.session_id, by=actor_of(call), instructions=params.instructions
+            )
         return SessionCompactResult(
             compacted=record is not None,
             summary_seq=None if record is None else record.seq,
@@ -217,14 +220,6 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
             next_cursor=str(page[-1].record.pos) if len(hits) > limit else None,
         )
 
-    async def export(_: Call, params: SessionExportParams) -> SessionExportResult:
-        await host.reading.session(params.session_id)
-        after = number(params.cursor, 0)
-        limit = page_size(params.limit, limits.page_items)
-        write = host.exporting.jsonl if params.format == "jsonl" else host.exporting.markdown
-        piece, reached = await write(params.session_id, after=after, limit=limit)
-        return SessionExportResult(text=piece, next_cursor=text(reached))
-
     return {
         "session/create": create,
         "session/get": get,
@@ -240,7 +235,6 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
         "session/delete": delete,
         "session/compact": compact,
         "session/search": search,
-        "session/export": export,
     }
 
 
