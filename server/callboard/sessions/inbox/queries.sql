@@ -41,7 +41,7 @@ FROM owners o LEFT JOIN inboxes n ON n.session_id = o.session_id
 WHERE o.session_id = ?1 AND o.fence IS NOT NULL;
 
 -- name: ask
-UPDATE inbox SET wake = 'asked', turn_id = NULL, host_id = ? WHERE session_id = ? AND generation = ?;
+UPDATE inbox SET wake = 'asked', host_id = ? WHERE session_id = ? AND generation = ?;
 
 -- name: mute
 UPDATE inbox SET wake = 'muted' WHERE session_id = ? AND wake = 'asked';
@@ -126,7 +126,7 @@ WHERE i.host_id NOT IN (SELECT host_id FROM hosts)
   AND (i.wake = 'none' OR (i.wake = 'asked' AND i.attempts >= ?));
 
 -- name: ask_again
-UPDATE inbox SET wake = 'asked', turn_id = NULL, host_id = ?1
+UPDATE inbox SET wake = 'asked', host_id = ?1
 WHERE session_id = ?2 AND wake = 'none'
   AND host_id NOT IN (SELECT host_id FROM hosts)
   AND generation <= (SELECT activated FROM inboxes WHERE session_id = ?2);
