@@ -5,6 +5,7 @@ Chat Completions, streamed. What it does is in the newest user message:
     say            one word
     chunks N       N pieces of text, each a write of its own, as fast as the peer takes them
     call NAME N    N requests for the tool NAME, one an answer, then one word
+    hang           one piece of text, and no end
 
 As a process it prints its port as its first line.
 """
@@ -62,6 +63,7 @@ def _call(name: str, number: int) -> list[bytes]:
 
 
 _PIECE = _framed(_event({"content": "word "}))
+_NO_END = b""
 
 
 def answer(messages: list[dict[str, Any]]) -> list[bytes]:
@@ -79,6 +81,8 @@ def answer(messages: list[dict[str, Any]]) -> list[bytes]:
             return [_PIECE] * int(count) + [_framed(_event({}, "stop", _USAGE) + _DONE)]
         case ["call", name, count] if results < int(count):
             return [_framed(piece) for piece in _call(name, results)]
+        case ["hang"]:
+            return [_PIECE, _NO_END]
         case _:
             return [_framed(piece) for piece in _word()]
 
@@ -109,6 +113,8 @@ class _Connection(asyncio.Protocol):
         first, *rest = answer(messages)
         self._transport.write(_HEAD + first)
         for piece in rest:
+            if piece is _NO_END:
+                return
             self._transport.write(piece)
         self._transport.write(b"0\r\n\r\n")
 

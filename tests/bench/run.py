@@ -15,7 +15,9 @@ from pathlib import Path
 
 import appending
 import footprint
+import hosts
 import large_store
+import recovering
 import start_up
 import turns
 from figure import Figure, Topic
@@ -28,6 +30,8 @@ _TOPICS: tuple[Topic, ...] = (
     appending.TOPIC,
     large_store.TOPIC,
     footprint.TOPIC,
+    hosts.TOPIC,
+    recovering.TOPIC,
 )
 _ROOT = Path(__file__).parents[2]
 _VERDICT_STYLE = {"met": "green", "NOT met": "bold red", "": ""}
