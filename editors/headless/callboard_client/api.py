@@ -1,9 +1,9 @@
 """The requests of the method table as typed methods, a class for each family."""
 
 import base64
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import attrs
 
@@ -32,7 +32,6 @@ from callboard_rpc.common import (
     Json,
     Limits,
     Mode,
-    Page,
     RuleId,
     SessionId,
     SessionStatus,
@@ -89,31 +88,15 @@ from callboard_rpc.transfer import (
     SessionUsageResult,
 )
 
-Call: TypeAlias = Callable[[str, Any], Awaitable[Any]]
-"""Method and params in, structured result out; raises `RemoteError` and `ConnectionLost`."""
-
-
-async def _pages(call: Call, method: str, at: Callable[[str | None], Any]) -> AsyncIterator[Any]:
-    cursor: str | None = None
-    while True:
-        page: Page[Any] = await call(method, at(cursor))
-        for item in page.data:
-            yield item
-        cursor = page.next_cursor
-        if cursor is None:
-            return
+from .family import Family, pages
+from .history import SessionHistory
 
 
 def _absolute(path: str | Path) -> str:
     return str(Path(path).absolute())
 
 
-class _Family:
-    def __init__(self, call: Call) -> None:
-        self._call = call
-
-
-class Server(_Family):
+class Server(Family):
     """``server/*``."""
 
     async def info(self) -> ServerInfo:
@@ -130,7 +113,7 @@ class Server(_Family):
         return result.text
 
 
-class Config(_Family):
+class Config(Family):
     """``config/*``."""
 
     async def get(
@@ -142,26 +125,26 @@ class Config(_Family):
         return await self._call("config/get", params)
 
 
-class Models(_Family):
+class Models(Family):
     """``model/*``."""
 
     def list(self) -> AsyncIterator[ModelInfo]:
-        return _pages(self._call, "model/list", lambda cursor: ModelListParams(cursor=cursor))
+        return pages(self._call, "model/list", lambda cursor: ModelListParams(cursor=cursor))
 
 
-class Profiles(_Family):
+class Profiles(Family):
     """``profile/*``."""
 
     def list(self, *, cwd: str | Path | None = None) -> AsyncIterator[ProfileInfo]:
         folder = None if cwd is None else str(cwd)
-        return _pages(
+        return pages(
             self._call,
             "profile/list",
             lambda cursor: ProfileListParams(cwd=folder, cursor=cursor),
         )
 
 
-class Blobs(_Family):
+class Blobs(Family):
     """``blob/*``: values too large for an event."""
 
     async def read(
@@ -183,7 +166,7 @@ class Blobs(_Family):
                 return b"".join(pieces)
 
 
-class Sessions(_Family):
+class Sessions(SessionHistory):
     """``session/*``. Times are in milliseconds."""
 
     async def create(
@@ -225,7 +208,7 @@ class Sessions(_Family):
     ) -> AsyncIterator[Session]:
         """Newest first, page after page."""
         folder = None if cwd is None else _absolute(cwd)
-        return _pages(
+        return pages(
             self._call,
             "session/list",
             lambda cursor: SessionListParams(
@@ -291,7 +274,7 @@ class Sessions(_Family):
         return await self._call("session/wait", params)
 
     def turns(self, session_id: SessionId) -> AsyncIterator[Turn]:
-        return _pages(
+        return pages(
             self._call,
             "session/turns",
             lambda cursor: SessionTurnsParams(session_id=session_id, cursor=cursor),
@@ -345,7 +328,7 @@ class Sessions(_Family):
         cwd: str | Path | None = None,
     ) -> AsyncIterator[SearchHit]:
         folder = None if cwd is None else _absolute(cwd)
-        return _pages(
+        return pages(
             self._call,
             "session/search",
             lambda cursor: SessionSearchParams(
@@ -420,7 +403,7 @@ class Sessions(_Family):
                 return
 
 
-class Events(_Family):
+class Events(Family):
     """``event/list``. Live events are ``client.events(...)``."""
 
     async def page(
@@ -455,13 +438,13 @@ class Events(_Family):
                 return
 
 
-class Approvals(_Family):
+class Approvals(Family):
     """``approval/*``."""
 
     def list(
         self, *, state: ApprovalState | None = None, session_id: SessionId | None = None
     ) -> AsyncIterator[Approval]:
-        return _pages(
+        return pages(
             self._call,
             "approval/list",
             lambda cursor: ApprovalListParams(state=state, session_id=session_id, cursor=cursor),
@@ -485,7 +468,7 @@ class Approvals(_Family):
     def rules(
         self, *, scope: RuleScope | None = None, session_id: SessionId | None = None
     ) -> AsyncIterator[Rule]:
-        return _pages(
+        return pages(
             self._call,
             "approval/ruleList",
             lambda cursor: RuleListParams(scope=scope, session_id=session_id, cursor=cursor),

@@ -22,7 +22,10 @@ from callboard_rpc.events import (
     ModelChanged,
     ModelRetried,
     PlanUpdated,
+    PromptUpdated,
     SessionDeleted,
+    SessionForked,
+    SessionRewound,
     Summary,
     ToolCall,
     ToolResult,
@@ -35,7 +38,7 @@ from callboard_rpc.events import (
 
 from . import cards
 from .terminal import block, line
-from .wording import OUTCOME_WORDS, duration, usage
+from .wording import OUTCOME_WORDS, duration, plural, usage
 
 
 @define
@@ -193,6 +196,12 @@ class Presenter:
                 self.say((f"waiting prompts were dropped: {reason}", "yellow"))
             case DeliveriesDropped(deliveries=deliveries, reason=reason):
                 self.say((f"{len(deliveries)} deliveries were dropped: {reason}", "yellow"))
+            case PromptUpdated():
+                self.say(("a waiting prompt was changed", "dim"))
+            case SessionForked(forked_from=origin):
+                self.say((f"── taken over from {origin.session_id} until here ──", "dim"))
+            case SessionRewound(turns=turns):
+                self.say((f"↶ rewound: the last {plural(turns, 'turn')} count no longer", "yellow"))
             case SessionDeleted():
                 self.say(("the session was deleted", "yellow"))
             case ModeChanged(mode=mode):

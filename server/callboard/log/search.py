@@ -17,7 +17,8 @@ from .record import SELECT, Record
 from .sqlite import sqlite3
 from .transaction import SQL, Transaction
 
-INDEXED_TYPES = ("message", "directive", "tool_result", "summary")
+INDEXED_TYPES = ("message", "directive", "tool_result", "summary", "prompt_updated")
+_SAID = ("message", "prompt_updated")
 _BATCH = 500
 _STEPS = 2_000
 """Instructions of SQLite between two looks at whether to stop."""
@@ -38,7 +39,7 @@ def searchable_text(type: str, data: str) -> str | None:
     if type not in INDEXED_TYPES:
         return None
     value: dict[str, Any] = orjson.loads(data)
-    if type == "message":
+    if type in _SAID:
         blocks: list[dict[str, Any]] = value.get("content", [])
         text = "\n".join(
             block["text"]
@@ -159,7 +160,8 @@ def _unindexed(
     """The newest events below `before` that the index does not hold yet."""
     only = "AND session_id = ?" if session_id else ""
     return connection.execute(
-        f"{SELECT} WHERE pos > ? AND pos < ? {only} AND type IN (?, ?, ?, ?) "
+        f"{SELECT} WHERE pos > ? AND pos < ? {only} "
+        f"AND type IN ({','.join('?' * len(INDEXED_TYPES))}) "
         "ORDER BY pos DESC LIMIT ?",
         (through, before, *((session_id,) if session_id else ()), *INDEXED_TYPES, _BATCH),
     ).fetchall()

@@ -27,6 +27,9 @@ from callboard_rpc.events import (
     ModeChanged,
     ModelChanged,
     PlanUpdated,
+    PromptUpdated,
+    SessionForked,
+    SessionRewound,
     Summary,
     ToolCall,
     ToolResult,
@@ -85,6 +88,13 @@ def section(data: EventData | UnknownData, calls: Mapping[str, ToolCall]) -> str
             return _aside(f"The model is now {inline(model or 'the default')}.")
         case TriggersDropped(reason=reason):
             return _aside(f"Waiting prompts were dropped: {inline(reason)}")
+        case PromptUpdated(content=content):
+            shown = "\n\n".join(part for each in content if (part := _content(each)))
+            return f"## Person (instead of a prompt that waited)\n\n{shown}\n\n"
+        case SessionForked(forked_from=origin):
+            return _aside(f"All above was taken over from {inline(origin.session_id)}.") + "---\n\n"
+        case SessionRewound() as rewind:
+            return _rewind(rewind)
         case DeliveriesDropped(deliveries=deliveries, reason=reason):
             return _aside(f"{len(deliveries)} deliveries were dropped: {inline(reason)}")
         case TurnFinished() as end:
@@ -162,6 +172,16 @@ def _decision(resolution: Resolution, call: ToolCall | None) -> str:
         parts.append(f"made the rule {inline(resolution.rule_id)}")
     said = resolution.feedback or resolution.reason
     return _aside("; ".join(parts) + (f": {inline(said)}" if said else "."))
+
+
+def _rewind(rewind: SessionRewound) -> str:
+    turns = "the last turn" if rewind.turns == 1 else f"the last {rewind.turns} turns"
+    parts = [f"The session was rewound: {turns} above, and what was said in them, count no longer."]
+    if rewind.changed_paths:
+        paths = ", ".join(map(inline, rewind.changed_paths))
+        more = f" and {rewind.more_paths} more" if rewind.more_paths else ""
+        parts.append(f"The files that they changed were left as they are: {paths}{more}.")
+    return _aside(" ".join(parts))
 
 
 def _end(end: TurnFinished) -> str:
