@@ -16,14 +16,17 @@ SELECT call_id FROM approvals WHERE turn_id = ? AND state = 'pending' AND call_i
 
 -- name: due
 SELECT state, request, resolution FROM approvals
-WHERE state = 'pending' AND expires_at IS NOT NULL AND expires_at <= ?;
+WHERE state = 'pending' AND expires_at IS NOT NULL AND expires_at <= ?
+  AND session_id IN (SELECT session_id FROM heads);
 
 -- name: next_expiry
-SELECT min(expires_at) FROM approvals WHERE state = 'pending' AND expires_at IS NOT NULL;
+SELECT min(expires_at) FROM approvals WHERE state = 'pending' AND expires_at IS NOT NULL
+  AND session_id IN (SELECT session_id FROM heads);
 
 -- name: list_approvals
 SELECT pos, state, request, resolution FROM approvals
 WHERE pos > ? AND (? IS NULL OR state = ?) AND (? IS NULL OR session_id = ? OR root_id = ?)
+  AND session_id IN (SELECT session_id FROM heads)
 ORDER BY pos LIMIT ?;
 
 -- name: forget_approvals

@@ -17,6 +17,7 @@ from .faults import report
 from .run import run
 from .tail import tail
 from .terminal import open_console, prepare_streams
+from .usage import usage
 
 
 def version() -> int:
@@ -53,7 +54,7 @@ def build() -> App:
         backend="asyncio",
         help_format="markdown",
     )
-    for command in (run, tail, demo, doctor, version, serve):
+    for command in (run, tail, usage, demo, doctor, version, serve):
         app.command(command)
     for family in (sessions, approvals, rules, store):
         app.command(family.app)

@@ -27,6 +27,8 @@ _BAD_INPUT = frozenset(
         "approvalNotFound",
         "ruleNotFound",
         "optionInvalid",
+        "importRefused",
+        "sessionExists",
     }
 )
 _HINTS = {

@@ -198,6 +198,8 @@ def take_back(tx: Transaction, session_id: str, import_id: str, *, actor: Actor)
         fence=0,
         data=orjson.dumps(unstructure(SessionDeleted())).decode(),
     )
+    tx.execute(SQL["forget_deletion"], session_id)
+    tx.execute(SQL["insert_deletion"], session_id, tx.now())
     tx.place(tombstone)
     tx.execute(SQL["set_tombstones_apart"], session_id)
     tombstone.seq = -tombstone.pos

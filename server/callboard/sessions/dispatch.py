@@ -131,7 +131,8 @@ class Dispatcher:
     def _begins(self, record: Record) -> None:
         """Knows a turn from its commit on, so that whoever sees it in the log can stop it."""
         started: TurnStarted | TurnResumed = record.value
-        if started.host_id == self._reservations.host_id:
+        # without a fence it is history: it was imported, and ran wherever it did
+        if started.host_id == self._reservations.host_id and record.fence:
             grant = Grant(session_id=record.session_id, turn_id=started.turn_id, fence=record.fence)
             self._live[record.session_id] = LiveTurn(grant)
 

@@ -186,7 +186,7 @@ class Importing:
                     ends=following is None,
                     folders_claimed=wanted.folder is None,
                 )
-                await self._log.transact(publication.commit)
+                await self._log.transact(publication.publish_piece)
                 begun = True
                 if piece.rows:
                     seq = piece.rows[-1][0]
@@ -251,7 +251,7 @@ class _Publication:
     ends: bool
     folders_claimed: bool
 
-    def commit(self, tx: Transaction) -> None:
+    def publish_piece(self, tx: Transaction) -> None:
         played = self.played
         if self.begins:
             self._begin(tx)
@@ -289,14 +289,20 @@ class _Publication:
         ):
             known = importing.ids_in_use(tx, table, column, ids)
             if known is not None:
-                raise CallboardError(
-                    "sessionExists",
-                    f"{known} is part of another session of this store already; import the file as a new "
-                    "session (newId, on the command line --new-id)",
-                    data={"sessionId": played.session_id},
-                )
+                raise self._shared(known)
+        for (call_id,) in tx.all("SELECT call_id FROM open_calls"):
+            if call_id in played.calls:
+                raise self._shared(call_id)
         if played.parent_id is not None:
             self._must_have_parent(tx)
+
+    def _shared(self, known: str) -> CallboardError:
+        return CallboardError(
+            "sessionExists",
+            f"{known} is part of another session of this store already; import the file as a new session "
+            "(newId, on the command line --new-id)",
+            data={"sessionId": self.played.session_id},
+        )
 
     def _must_have_parent(self, tx: Transaction) -> None:
         """A child comes under a parent that came from a file, too: so no file makes itself at home

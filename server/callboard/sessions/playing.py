@@ -65,6 +65,7 @@ class Played:
     head: int
     turns: tuple[str, ...]
     approvals: tuple[str, ...]
+    calls: frozenset[str]
 
 
 @define(kw_only=True)
@@ -231,6 +232,7 @@ class _Player:
             head=self.scratch.head(self.session_id),
             turns=tuple(self._new(each) for each in self.vetting.started),
             approvals=tuple(self._new(each) for each in self.vetting.approvals),
+            calls=frozenset(self._new(each) for each in self.vetting.calls),
         )
 
 

@@ -136,7 +136,8 @@ WHERE s.session_id = ?;
 
 -- name: titles
 SELECT session_id, title FROM sessions
-WHERE session_id IN (SELECT value FROM json_each(?)) AND (? IS NULL OR cwd = ?);
+WHERE session_id IN (SELECT h.session_id FROM heads h JOIN json_each(?) j ON h.session_id = j.value)
+  AND (? IS NULL OR cwd = ?);
 
 -- name: sessions
 SELECT * FROM (

@@ -81,12 +81,12 @@ class Vetting:
     """The turn that is under way."""
     started: set[str] = field(factory=set[str])
     approvals: set[str] = field(factory=set[str])
+    calls: set[str] = field(factory=set[str])
     own_ids: set[str] = field(factory=set[str])
     """The ids that this session gave: of its events, turns, messages, calls and approvals."""
     blobs: set[str] = field(factory=set[str])
     """Those that are whole, or known to be missing."""
     _events: set[str] = field(factory=set[str])
-    _calls: set[str] = field(factory=set[str])
     _turns: set[str] = field(factory=set[str])
     _inherited: bool = False
 
@@ -222,15 +222,15 @@ class Vetting:
         self.turn = None
 
     def _call(self, event: Vetted, call: ToolCall) -> None:
-        if not is_id(call.call_id) or call.call_id in self._calls:
+        if not is_id(call.call_id) or call.call_id in self.calls:
             raise Refused("is a tool call whose id is none, or was used before")
-        self._calls.add(call.call_id)
+        self.calls.add(call.call_id)
         if not self._inherited:
             self._under_way(event.turn_id).calls.add(call.call_id)
 
     def _result(self, result: ToolResult) -> None:
         if self._inherited:
-            if result.call_id not in self._calls:
+            if result.call_id not in self.calls:
                 raise Refused("is the result of a tool call that is not in the file")
             return
         if self.turn is None or result.call_id not in self.turn.calls:
