@@ -128,7 +128,7 @@ def test_execution_51_killed_in_mid_stream_the_draft_becomes_a_partial_message(
         assert server.events(session_id) == events
 
 
-def test_interrupts_67_killed_during_a_tool_each_call_has_one_interrupted_result(
+def test_interrupts_67_coordination_13_killed_during_a_tool_each_call_has_one_interrupted_result(
     tmp_path: Path, cwd: Path, model: str
 ) -> None:
     with ServerProcess(tmp_path, model=model) as server:
@@ -151,6 +151,10 @@ def test_interrupts_67_killed_during_a_tool_each_call_has_one_interrupted_result
         server.wait(session_id)
         assert server.events(session_id)[-1]["data"]["finalText"] == "You said: what now."
         assert (cwd / "ran.txt").read_text() == "once\n"
+        events = server.events(session_id)
+    with ServerProcess(tmp_path, model=model) as server:  # it was reported once (coordination 13)
+        server.wait(session_id)
+        assert server.events(session_id) == events
 
 
 def test_messaging_18_killed_while_an_approval_waits_the_turn_is_parked_and_the_answer_resumes_it(

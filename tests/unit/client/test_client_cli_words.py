@@ -84,7 +84,7 @@ def test_short_names_have_eight_characters_or_as_many_as_tell_them_apart() -> No
         ("ses_", "no session was named"),
     ],
 )
-async def test_a_name_that_names_nothing_is_refused_in_its_own_words(
+async def test_coordination_11_a_name_that_names_nothing_is_refused_in_its_own_words(
     start, given: str, message: str
 ) -> None:
     async with start() as client:
@@ -99,7 +99,7 @@ async def test_a_beginning_that_fits_one_session_names_it_with_or_without_its_pr
         assert (await resolve(client, "ses_3")).session_id == "ses_3"
 
 
-async def test_a_beginning_that_fits_several_lists_them() -> None:
+async def test_coordination_11_a_beginning_that_fits_several_lists_them() -> None:
     class Many:
         class sessions:
             @staticmethod

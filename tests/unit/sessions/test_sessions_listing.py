@@ -10,7 +10,8 @@ from callboard.log.transaction import Transaction
 from callboard_rpc.common import SessionId
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import SessionCreated
-from harness.inside import CLIENT, idle, new_session, say
+from harness.inside import CLIENT, host_in, idle, new_session, say
+from harness.process import scenario
 
 pytestmark = pytest.mark.anyio
 
@@ -31,6 +32,24 @@ async def test_coordination_9_listing_and_reading_leave_the_time_of_update_alone
             await host.approvals.page(session_id=session_id)
         assert listed == before == await host.reading.session(session_id)
         assert host.log.head == head
+
+
+async def test_coordination_10_no_list_no_last_word_and_no_search_shows_what_was_only_thought(
+    tmp_path: Path,
+) -> None:
+    scene = scenario(tmp_path, "default: [{think: A hunch about marzipan.}, {say: It is so.}]")
+    async with host_in(tmp_path, model=scene) as host:
+        session_id = await new_session(host, tmp_path)
+        await say(host, session_id, "is it?")
+        waited = await idle(host, session_id)
+        (listed,), _ = await host.reading.sessions()
+        (turn,), _ = await host.reading.turns(session_id)
+        assert turn.final_text == "It is so."
+        assert await host.log.search("hunch", limit=9) == []
+        await host.log.index_all()
+        assert await host.log.search("marzipan", limit=9) == []
+        assert len(await host.log.search("so", limit=9)) == 1
+        assert "marzipan" not in f"{listed} {turn} {waited}"
 
 
 async def test_coordination_12_the_latest_session_is_a_root_and_never_its_child(

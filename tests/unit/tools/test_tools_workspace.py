@@ -88,7 +88,7 @@ def test_a_root_must_be_a_directory(place: Path) -> None:
         FolderWorkspace(place / "outside/secret")
 
 
-def test_peers_74_spellings_of_one_windows_path_are_one() -> None:
+def test_interrupts_74_spellings_of_one_windows_path_are_one() -> None:
     assert {canonical_path(p, "windows") for p in ("d:\\x", "D:/x", "D:\\x\\", "\\\\?\\d:\\x")} == {
         "D:\\x"
     }
@@ -99,7 +99,7 @@ def test_peers_74_spellings_of_one_windows_path_are_one() -> None:
     assert lies_within("D:\\x", "D:\\", "windows")
 
 
-def test_peers_74_posix_spellings() -> None:
+def test_interrupts_74_posix_spellings() -> None:
     assert canonical_path("//a/./b/../c/", "posix") == "/a/c"
     assert lies_within("/a/b", "/", "posix")
     assert not lies_within("/a/bc", "/a/b", "posix")
