@@ -5,6 +5,7 @@ from pathlib import Path
 
 from callboard_rpc.errors import CallboardError
 
+from .quarantine import WAY_OUT
 from .sqlite import sqlite3
 
 
@@ -49,8 +50,7 @@ def store_error(fault: BaseException, path: Path) -> CallboardError | None:
         case 11 | 26:
             return CallboardError(
                 "storeCorrupt",
-                f"the store {path} is damaged ({fault}); move it away to start a new one, "
-                "or restore a backup",
+                f"the store {path} is damaged ({fault}). {WAY_OUT}",
             )
         case _:
             return None
