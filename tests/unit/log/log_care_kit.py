@@ -2,10 +2,11 @@
 
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from log_workbench import AGENT, CLIENT, PROJECTIONS, called, log_at, returned, said, session_in
 
-from callboard.log import checking
+from callboard.log import checking, migrating, store
 from callboard.log.clock import utc_now
 from callboard.log.examining import Finding
 from callboard.log.ids import IdSource
@@ -27,6 +28,13 @@ async def fill(path: Path, *, sessions: int = 2) -> None:
         path.chmod(0o600)
         make_locks(path)
         return
+    # of the version that it has now, also in tests of a Callboard that knows more
+    with patch.object(store, "migrations", migrating.migrations):
+        await _fill(path, sessions)
+    _FILLED[sessions] = path.read_bytes()
+
+
+async def _fill(path: Path, sessions: int) -> None:
     async with log_at(path) as log:
         for number in range(sessions):
             session_id = await session_in(log, f"ses_{number}")
@@ -36,7 +44,6 @@ async def fill(path: Path, *, sessions: int = 2) -> None:
             await log.append(session_id, returned("call_a", "found it"), actor=AGENT)
             await log.put_blob(session_id, b"attachment", "text/plain")
         await log.index_all()
-    _FILLED[sessions] = path.read_bytes()
 
 
 def look(path: Path, **more: Any) -> checking.Report:
