@@ -12,13 +12,14 @@ from callboard.log.log import Log
 from callboard.log.store import open_store
 from callboard.log.transaction import Projection, Transaction
 from callboard.sessions import projection as sessions
+from callboard.sessions.inbox import projection as inbox
 from callboard.turns import projection as turns
 from callboard_rpc.common import Actor, CallId, MessageId, SessionId, TextContent
 from callboard_rpc.events import Author, Directive, Message, SessionCreated, ToolCall, ToolResult
 
 CLIENT = Actor(kind="client", id="tests", name="tester")
 AGENT = Actor(kind="agent", id="agent")
-PROJECTIONS = (turns.PROJECTION, approvals.PROJECTION, sessions.PROJECTION)
+PROJECTIONS = (turns.PROJECTION, approvals.PROJECTION, sessions.PROJECTION, inbox.PROJECTION)
 
 
 @asynccontextmanager

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -51,6 +52,8 @@ from callboard_rpc.events import (
     ApprovalRequest,
     Author,
     CancelRequested,
+    Delivered,
+    DeliveriesDropped,
     Error,
     ModeChanged,
     ModelChanged,
@@ -199,6 +202,20 @@ class Store(RuleBasedStateMachine):
         session_id = data.draw(st.sampled_from(self.sessions))
         pending = self.run(self.log.query(TURN_SQL["pending_triggers"], session_id))
         self.append(session_id, TriggersDropped(seqs=tuple(r[0] for r in pending[:2]), reason="r"))
+
+    @precondition(lambda self: self.sessions)
+    @rule(data=st.data(), dropped=st.booleans())
+    def delivers(self, data: st.DataObject, dropped: bool) -> None:
+        """What a turn takes in from the inbox, or what never will be."""
+        delivered = Delivered(
+            delivery_id=self.new("dlv"), generation=self.count, digest="d", kind="peer"
+        )
+        event = (
+            DeliveriesDropped(deliveries=(delivered,), reason="r")
+            if dropped
+            else evolve(said("news", by="agent"), delivered=delivered)
+        )
+        self.append(data.draw(st.sampled_from(self.sessions)), event)
 
     @precondition(lambda self: self.sessions)
     @rule(data=st.data())
@@ -382,8 +399,10 @@ async def test_every_table_that_follows_the_log_belongs_to_a_projection(store_pa
         }
     projected = {table for projection in PROJECTIONS for table in projection.tables}
     own = {"meta", "events", "heads", "deletions", "blobs", "blob_refs", "drafts", "idempotency"}
-    # who runs now, and what people decided for good: facts of their own, not told by events
-    facts = {"owners", "hosts", "rules"}
+    # who runs now, what people decided for good, what no turn has taken in or been told of yet, what is
+    # being imported: facts of their own, not told by events
+    facts = {"owners", "hosts", "rules", "inbox", "inboxes", "settled_claims", "imports"}
+    facts |= {"runs_to_tell"}
     assert names == projected | own | facts
 
 
