@@ -14,7 +14,7 @@ import attrs
 import orjson
 
 from callboard_rpc.approvals import Approval, ApprovalState, Resolution, Rule, RuleScope
-from callboard_rpc.common import Actor, RuleId, SessionId
+from callboard_rpc.common import Actor, Json, RuleId, SessionId
 from callboard_rpc.convert import structure, unstructure
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import ApprovalDecision, ApprovalRequest
@@ -23,6 +23,7 @@ from ..log import sqlfile
 from ..log.log import Log
 from ..log.record import Record
 from ..log.transaction import Projection, Transaction
+from .operation import only_named, same_operation, same_subject
 from .state import resolved, state_after
 
 SQL = sqlfile.load("callboard.approvals")
@@ -204,7 +205,18 @@ class Approvals:
                 del self._waiting[approval_id]
 
     def ask(self, tx: Transaction, approval: Approval, *, actor: Actor, fence: int) -> None:
-        """Writes the request; for the transaction that writes the waiting call (DESIGN 5)."""
+        """Writes the request; for the transaction that writes the waiting call (DESIGN 5).
+
+        Asked again, it is the request that there is, with its own time limit; asked under the same id
+        about something else it is an `idempotencyConflict` (execution 48, 49)."""
+        row = tx.one(SQL["approval"], approval.approval_id)
+        if row is not None:
+            if same_operation(_approval(*row[:3]), approval, redact=tx.writing.redact):
+                return
+            raise CallboardError(
+                "idempotencyConflict",
+                f"approval {approval.approval_id} was asked about another call; ask under a new id",
+            )
         tx.append(
             approval.session_id,
             ApprovalRequest(approval=approval),
@@ -274,6 +286,14 @@ class Approvals:
         if approval.state == "expired":
             _refuse_unless_pending(approval)
         return approval
+
+    async def was_about(self, approval_id: str, subject: Any, arguments: Json) -> bool:
+        """Whether an approval was asked about a call that would do `subject`, or, when that could not
+        be seen then, about one with these `arguments`. Raises approvalNotFound."""
+        asked = await self.get(approval_id)
+        if only_named(asked):
+            subject = attrs.evolve(asked.subject, arguments=arguments)
+        return same_subject(asked, subject, redact=self._log.redact)
 
     async def settle(
         self, approval_id: str, *, reason: str, holds: Callable[[Transaction], None]

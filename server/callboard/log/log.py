@@ -87,6 +87,11 @@ class Log:
         return self._writing.ids
 
     @property
+    def redact(self) -> Callable[[str], str]:
+        """Takes secrets out of a JSON text, as it is done for every event."""
+        return self._writing.redact
+
+    @property
     def now(self) -> Callable[[], str]:
         return self._writing.now
 

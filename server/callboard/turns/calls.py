@@ -41,6 +41,10 @@ _ASK_ALONE = (
     "Not run: only now can be seen that the person has to be asked about this call. Make it again, by "
     "itself."
 )
+_CHANGED = (
+    "Not run: what this call would do is not what the person was asked about, since the files have "
+    "changed meanwhile. Look at them, and make the call again."
+)
 _NOT_NEEDED = "the call is not run any more"
 _NO_ANSWER = "Nobody answered the request for this call in time. Nothing was run."
 
@@ -229,7 +233,14 @@ class Caller:
             return call
         if await self._examine(call, tool):
             call.verdict = await self._judge(tool, call.preview)
+            if call.approval_id is not None and not await self._as_asked(call, call.approval_id):
+                call.fault = _CHANGED
         return call
+
+    async def _as_asked(self, call: Call, approval_id: ApprovalId) -> bool:
+        """Whether the call would still do what the person was shown (execution 48)."""
+        assert call.preview is not None
+        return await self._approvals.was_about(approval_id, call.preview.subject, call.shown)
 
     @staticmethod
     def _parse(call: Call, arguments: str) -> None:

@@ -23,8 +23,11 @@ from turns_kit import (
     tool,
 )
 
-from callboard.models.base import ModelError, Stop, ToolMessage, UsageReport
+from callboard.host import Feature
+from callboard.models.base import ModelError, Stop, ToolMessage, UsageReport, UserMessage
+from callboard.sessions.telling import RunListener
 from callboard.tools.base import ToolContext, ToolFailure, ToolOutcome
+from callboard.turns.completion import CompletionHook
 from callboard_rpc.common import Failure, Limits, Usage
 
 pytestmark = pytest.mark.anyio
@@ -405,20 +408,47 @@ async def test_coordination_59_a_steer_into_the_last_answer_extends_the_turn(
 # --- leaks -------------------------------------------------------------------------------------
 
 
-async def test_execution_52_two_hundred_turns_leave_nothing_behind(tmp_path: Path) -> None:
-    async with stage(tmp_path, tools=[tool("act", returns())]) as on:
-        session_id, _ = await on.turn()
-        tasks = len(asyncio.all_tasks())
-        for n in range(200):
-            on.puppet.scenes = [[calls(("act", {})), fails(), speaks("x")][n % 3]]
+async def test_execution_52_a_thousand_turns_leave_nothing_behind(tmp_path: Path) -> None:
+    told: list[str] = []
+
+    async def hears(turn: Any) -> None:
+        told.append(turn.turn_id)
+
+    async def says(_: Any, __: Any) -> list[Any]:
+        return []
+
+    feature = Feature(
+        name="waiting",
+        completion=(CompletionHook(name="says", run=says),),
+        listeners=lambda _: (RunListener(name="hears", told=hears),),
+    )
+
+    async def scene(request: Any) -> Any:
+        last = request.messages[-1]
+        if isinstance(last, UserMessage):
+            play = [calls(("act", {})), fails(), speaks("x")][len(request.messages) % 3]
+        else:
+            play = speaks("done.")
+        async for event in play(request):
+            yield event
+
+    async def hundred(on: Any, session_id: str) -> None:
+        for _ in range(100):
             await on.say(session_id, "again")
             await on.idle(session_id)
+
+    async with stage(tmp_path, tools=[tool("act", returns())], features=[feature]) as on:
+        sessions = [(await on.turn())[0] for _ in range(10)]
+        on.puppet.scenes = [scene] * 3_000
+        tasks = len(asyncio.all_tasks())
+        await asyncio.gather(*(hundred(on, session_id) for session_id in sessions))
         dispatcher = on.host.dispatcher
-        assert (dispatcher.running, dispatcher.live(session_id)) == (0, None)
+        assert dispatcher.running == 0
+        assert [dispatcher.live(session_id) for session_id in sessions] == [None] * 10
         assert await owned(on.host) == 0
-        for table in ("owners", "drafts", "open_calls"):
-            count = (await on.host.log.query(f"SELECT count(*) FROM {table}"))[0][0]
-            assert count == (1 if table == "owners" else 0)
-        assert on.host.approvals._waiting == {}
-        await asyncio.sleep(0)
-        assert len(asyncio.all_tasks()) <= tasks
+        async with asyncio.timeout(20):
+            while len(told) < 1_010 or len(asyncio.all_tasks()) > tasks:
+                await asyncio.sleep(0)
+        assert len(set(told)) == len(told) == 1_010
+        for table, left in {"owners": 10, "drafts": 0, "open_calls": 0, "runs_to_tell": 0}.items():
+            assert (await on.host.log.query(f"SELECT count(*) FROM {table}"))[0][0] == left
