@@ -28,6 +28,7 @@ from .log.log import Log
 from .log.redact import Redactor
 from .log.store import Store, open_store
 from .log.transaction import Projection
+from .log.writer import WalLimits
 from .models.catalog import ModelCatalog, ModelSettings
 from .models.http import HttpClient, Timeouts
 from .models.keys import KeyRing
@@ -288,6 +289,10 @@ async def open_host(
         now=utc_now,
         redact=redactor.json_text,
         projections=projections_of(listeners, features),
+        wal=WalLimits(
+            checkpoint_bytes=loaded.settings.store.checkpoint_bytes,
+            limit_bytes=loaded.settings.store.wal_limit_bytes,
+        ),
     )
     async with log, aclosing(HttpClient(redact=redactor.text)) as http:
         presence = Presence(log, host_id or ids.new("host"), hooks=_hooks(features))

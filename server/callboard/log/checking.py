@@ -9,7 +9,7 @@ from attrs import evolve, frozen
 from callboard_rpc.errors import CallboardError
 
 from . import carebook, occupancy, search
-from .comparing import examine_projections, rebuild, writing_of
+from .comparing import examine_projections, rebuild
 from .examining import (
     SQL,
     Examination,
@@ -69,7 +69,7 @@ def check(
     path = store.expanduser().absolute().resolve()
     with occupied(path):
         try:
-            report = _look(path, writing_of(path, ids, now, projections), examinations, quick=quick)
+            report = _look(path, Writing.of(path, ids, now, projections), examinations, quick=quick)
         except CallboardError as fault:
             if fault.kind != "storeCorrupt":
                 raise
@@ -192,7 +192,7 @@ def repair(
         with occupancy.alone(path) as mine:
             opened = open_store(path, ids=ids, now=now, held=mine)
             try:
-                _make_anew(opened, writing_of(path, ids, now, projections), parts)
+                _make_anew(opened, Writing.of(path, ids, now, projections), parts)
             finally:
                 opened.close()
     except (OSError, sqlite3.Error) as fault:

@@ -1,36 +1,17 @@
 """The log is the truth: projections are built anew beside it, and compared with those of the store."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from .examining import SQL, Finding
-from .ids import IdSource
 from .looking import address
 from .record import Record
 from .sqlite import sqlite3
 from .store import is_open_here
-from .transaction import Apply, Projection, Transaction, Writing
+from .transaction import Projection, Transaction, Writing
 
 _NAME = re.compile(r"^[a-z_]+$")
-
-
-def writing_of(
-    path: Path, ids: IdSource, now: Callable[[], str], projections: Sequence[Projection]
-) -> Writing:
-    """What transactions need that append nothing: there are no secrets to be taken out."""
-    applying: dict[str, list[Apply]] = {}
-    for projection in projections:
-        for kind, apply in projection.apply.items():
-            applying.setdefault(kind, []).append(apply)
-    return Writing(
-        path=path,
-        ids=ids,
-        now=now,
-        redact=lambda text: text,
-        projections=list(projections),
-        applying=applying,
-    )
 
 
 def examine_projections(path: Path, writing: Writing) -> list[Finding]:

@@ -18,6 +18,7 @@ from callboard_rpc.common import Actor, BlobRef, Cursor
 from callboard_rpc.errors import CallboardError
 
 from . import paging, search
+from .comparing import rebuild
 from .faults import store_error
 from .feed import Feed
 from .ids import IdSource
@@ -28,7 +29,7 @@ from .sqlite import sqlite3
 from .store import Store
 from .text import redacted, restore
 from .transaction import SQL, Projection, Transaction, Writing
-from .writer import Writer
+from .writer import WalLimits, Writer
 
 T = TypeVar("T")
 
@@ -52,22 +53,13 @@ class Log:
         now: Callable[[], str],
         redact: Callable[[str], str] = lambda text: text,
         projections: Sequence[Projection] = (),
+        wal: WalLimits | None = None,
     ) -> None:
-        applying: dict[str, list[Callable[[Transaction, Record], None]]] = {}
-        for projection in projections:
-            for kind, apply in projection.apply.items():
-                applying.setdefault(kind, []).append(apply)
         self.search_limit_s = 2.0
         """How long a search may take, from when it is asked for."""
         self._store = store
-        self._writing = Writing(
-            path=store.path,
-            ids=ids,
-            now=now,
-            redact=redact,
-            projections=list(projections),
-            applying=applying,
-        )
+        self._wal = wal or WalLimits()
+        self._writing = Writing.of(store.path, ids, now, projections, redact=redact)
         self.feed = Feed(store)
         self._drafts: dict[str, tuple[str, str, str]] = {}
         """By turn: message id, answer and thought as they streamed; the store has them redacted."""
@@ -107,7 +99,7 @@ class Log:
 
     async def __aenter__(self) -> "Log":
         loop = asyncio.get_running_loop()
-        self._writer = Writer(self._store, self._writing, self.feed.committed, loop)
+        self._writer = Writer(self._store, self._writing, self.feed.committed, loop, self._wal)
         self._reader = await self._open_reader()
         self._searcher = await self._open_reader()
         self.feed.listen(self._heard)
@@ -439,19 +431,6 @@ class Log:
         """Empties every projection and makes it anew from the log, in one transaction."""
 
         def all_anew(transaction: Transaction) -> None:
-            for projection in self._writing.projections:
-                for table in projection.tables:
-                    transaction.execute(f"DELETE FROM {table}")
-            cursor = transaction.connection.execute(
-                f"SELECT {', '.join('e.' + c for c in _COLUMNS)}, coalesce(h.root_id, e.session_id) "
-                "FROM events e LEFT JOIN heads h ON h.session_id = e.session_id ORDER BY e.pos"
-            )
-            for row in cursor:
-                transaction.project(Record.of(row))
+            rebuild(transaction)
 
         await self._writer.submit(all_anew)
-
-
-_COLUMNS = (
-    "pos", "session_id", "seq", "event_id", "type", "at", "actor", "turn_id", "fence", "data",
-)  # fmt: skip

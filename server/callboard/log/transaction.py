@@ -7,7 +7,7 @@ of what others did in the same commit.
 
 import functools
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,30 @@ class Writing:
     redact: Callable[[str], str]
     projections: list[Projection]
     applying: dict[str, list[Apply]]
+
+    @classmethod
+    def of(
+        cls,
+        path: Path,
+        ids: IdSource,
+        now: Callable[[], str],
+        projections: Sequence[Projection],
+        *,
+        redact: Callable[[str], str] = lambda text: text,
+    ) -> "Writing":
+        """With every projection found by the types of events that it follows."""
+        applying: dict[str, list[Apply]] = {}
+        for projection in projections:
+            for kind, apply in projection.apply.items():
+                applying.setdefault(kind, []).append(apply)
+        return cls(
+            path=path,
+            ids=ids,
+            now=now,
+            redact=redact,
+            projections=list(projections),
+            applying=applying,
+        )
 
 
 def _json(value: Any) -> str:

@@ -12,7 +12,6 @@ from callboard_rpc.errors import CallboardError
 from . import occupancy
 from .checking import commit, forget_blobs
 from .clock import parse
-from .comparing import writing_of
 from .durable import make_private, sync_file, sync_folder
 from .examining import SQL
 from .faultpoints import point as care_point
@@ -24,7 +23,7 @@ from .sqlite import sqlite3
 from .store import open_store, usable_place
 from .swap import staging_of
 from .transaction import SQL as LOG_SQL
-from .transaction import Transaction
+from .transaction import Transaction, Writing
 
 
 @frozen(kw_only=True)
@@ -65,7 +64,7 @@ def vacuum(
             try:
                 oldest = parse(now()) - timedelta(days=keep_answers_days)
                 until = oldest.isoformat(timespec="milliseconds")
-                writing = writing_of(path, ids, now, ())
+                writing = Writing.of(path, ids, now, ())
                 blobs, answers, drafts = commit(opened, writing, partial(_clean, until))
                 commit(opened, writing, _merge)
                 _write_anew(opened.connection, staging_of(path), path)

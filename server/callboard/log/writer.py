@@ -12,6 +12,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from attrs import frozen
+
 from callboard_rpc.errors import CallboardError
 
 from .alongside import joined
@@ -25,11 +27,16 @@ from .transaction import Transaction, Writing
 T = TypeVar("T")
 
 _BATCH = 512
-_CHECKPOINT_EVERY = 1_000
-"""Commits and events between two checkpoints, about 4 MiB of WAL."""
-_CHECKPOINT_BYTES = 4 * 1024 * 1024
-"""And bytes, where they are large."""
-_WAL_LIMIT_BYTES = 64 * 1024 * 1024
+_COMMIT_BYTES = 4 * 1024
+"""About what a commit and each of its events take in the WAL, where they are not large."""
+
+
+@frozen(kw_only=True)
+class WalLimits:
+    """Bytes after which a checkpoint is made, and from which on the file is cut back."""
+
+    checkpoint_bytes: int = 4 * 1024 * 1024
+    limit_bytes: int = 64 * 1024 * 1024
 
 
 class _Job:
@@ -55,6 +62,7 @@ class Writer:
         writing: Writing,
         published: Callable[[list[Record]], None],
         loop: asyncio.AbstractEventLoop,
+        wal: WalLimits,
     ) -> None:
         self._store = store
         self._writing = writing
@@ -65,8 +73,9 @@ class Writer:
         self._handed = 0
         self._taken = 0
         self._closed = False
-        self._uncheckpointed = 0.0
         self._wal = store.path.with_name(store.path.name + "-wal")
+        self._limits = wal
+        self._uncheckpointed = self._left()
         self._thread = threading.Thread(target=self._run, name="callboard-writer", daemon=True)
         self._thread.start()
 
@@ -180,9 +189,16 @@ class Writer:
 
     def _count(self, transaction: Transaction) -> None:
         self._uncheckpointed += max(
-            1 + len(transaction.appended),
-            _CHECKPOINT_EVERY * transaction.bytes / _CHECKPOINT_BYTES,
+            _COMMIT_BYTES * (1 + len(transaction.appended)), transaction.bytes
         )
+
+    def _left(self) -> int:
+        """What to count as written already: a WAL that a killed process left too long is cut back with
+        the first commit."""
+        with contextlib.suppress(OSError):
+            if self._wal.stat().st_size > self._limits.limit_bytes:
+                return 10 * self._limits.checkpoint_bytes
+        return 0
 
     def _named(self, fault: BaseException) -> BaseException:
         return store_error(fault, self._store.path) or fault
@@ -198,15 +214,16 @@ class Writer:
         A checkpointed WAL keeps its length and is overwritten from its start, so what counts is how
         much was written since, not how long the file is.
         """
-        if self._uncheckpointed < _CHECKPOINT_EVERY or (
-            self._uncheckpointed < 10 * _CHECKPOINT_EVERY and not self._jobs.empty()
+        due = self._limits.checkpoint_bytes
+        if self._uncheckpointed < due or (
+            self._uncheckpointed < 10 * due and not self._jobs.empty()
         ):
             return
         self._uncheckpointed = 0
         point("log.checkpointing")
         connection = self._store.connection
         with contextlib.suppress(sqlite3.Error, OSError):
-            if self._wal.stat().st_size <= _WAL_LIMIT_BYTES:
+            if self._wal.stat().st_size <= self._limits.limit_bytes:
                 connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
                 point("log.checkpointed")
                 return
