@@ -24,6 +24,8 @@ BEAT_S = 10.0
 """How often the heartbeat is renewed."""
 LIMIT_S = 35.0
 """How long a heartbeat may stand still."""
+_AGAIN_S = 3.0
+"""How long a run that was seized, and that the store did not let end, is left alone."""
 _LEAVE_S = 1.0
 """How long a look that is under way may take when the host goes."""
 _BLIND_S = 10.0
@@ -52,8 +54,9 @@ class Presence:
         self._looking = asyncio.Lock()
         self._looks: set[asyncio.Task[bool]] = set()
         self._last_look = clock()
-        self._runs: list[Grant] = []
+        self._runs: tuple[Grant, ...] = ()
         """Seized, and not ended yet: a full disk must not leave them with an owner that runs nothing."""
+        self._again = clock()
         self._told = False
 
     async def arrive(self) -> None:
@@ -84,8 +87,8 @@ class Presence:
             await self._log.transact(self._register)
 
     async def look(self) -> bool:
-        """Cares for hosts that are gone. True when one went, so that something may wait that it had
-        accepted. Cancelling the caller does not stop it."""
+        """Cares for hosts that are gone. True when one went, or a run of one was ended, so that
+        something may wait that it had accepted. Cancelling the caller does not stop it."""
         # a clean context: what a request wants to know of its own work is no affair of a take-over
         look = asyncio.get_running_loop().create_task(self._look(), context=contextvars.Context())
         self._looks.add(look)
@@ -107,14 +110,17 @@ class Presence:
             before = set(self._seen)
             gone = self._gone()
             if gone:
-                self._runs += await seize_runs(self._log, gone, by=self.host_id)
+                self._runs += tuple(await seize_runs(self._log, gone, by=self.host_id))
             for host in gone:
                 self._seen.pop(host, None)
-            if self._runs:
-                await conclude(self._log, self._runs, hooks=self._hooks)
-                self._runs.clear()
+            ended = False
+            if gone or (self._runs and self._clock() >= self._again):
+                left = await conclude(self._log, self._runs, hooks=self._hooks)
+                ended = len(left) < len(self._runs)
+                self._runs = left
+                self._again = self._clock() + _AGAIN_S
             told, self._told = self._told, False
-            return told or bool(gone) or not before <= set(self._seen)
+            return told or ended or bool(gone) or not before <= set(self._seen)
 
     def _gone(self) -> dict[str, str | None]:
         """The hosts that are gone, with the heartbeat by which that was judged; those without a row

@@ -54,20 +54,27 @@ async def seize_runs(log: Log, gone: Mapping[str, str | None], *, by: str) -> li
     return await log.transact(commit)
 
 
-async def conclude(log: Log, runs: Sequence[Grant], *, hooks: Sequence[Hook] = ()) -> None:
-    """Ends or parks runs that were seized. May be called again when it failed in between.
+async def conclude(
+    log: Log, runs: Sequence[Grant], *, hooks: Sequence[Hook] = ()
+) -> tuple[Grant, ...]:
+    """Ends or parks runs that were seized; those for which the store has refused it, to be tried again.
 
     `hooks` write what a turn's end brings with it, as they do for a turn that ends here.
     """
     await _end_commands(log, [grant.turn_id for grant in runs if grant.turn_id])
     point("sessions.commands_ended")
     ends = [log.submit(lambda tx, grant=grant: interrupt(tx, grant, hooks)) for grant in runs]
-    if ends:
-        await asyncio.wait(ends)
-    for end in ends:
-        end.result()
-    if runs:
-        _log.info("%d runs of servers that are gone were ended or parked", len(runs))
+    if not ends:
+        return ()
+    await asyncio.wait(ends)
+    left = tuple(
+        grant for grant, end in zip(runs, ends, strict=True) if end.exception() is not None
+    )
+    _log.info("%d runs of servers that are gone were ended or parked", len(runs) - len(left))
+    if left:
+        fault = next(end.exception() for end in ends if end.exception() is not None)
+        _log.warning("%d runs of servers that are gone wait to be ended: %s", len(left), fault)
+    return left
 
 
 async def _end_commands(log: Log, turn_ids: Sequence[str]) -> None:

@@ -137,6 +137,17 @@ def test_a_process_is_told_from_a_later_one_with_its_pid_and_from_those_that_can
     assert life(os.getpid(), f"another machine@{when}") == "unknown"
 
 
+def test_a_process_of_another_boot_of_this_machine_is_gone_and_one_of_elsewhere_unknown() -> None:
+    pid, here = os.getpid(), "machine/boot-2/pid:[1]"
+    assert life(pid, "machine/boot-1/pid:[1]@5", here=here) == "gone"
+    assert life(pid, "machine/boot-1/pid:[7]@5", here=here) == "gone"
+    assert life(pid, "machine/boot-2/pid:[7]@5", here=here) == "unknown"  # a container of this boot
+    assert life(pid, "other/boot-1/pid:[1]@5", here=here) == "unknown"
+    assert life(pid, "/boot-1/pid:[1]@5", here="/boot-2/pid:[1]") == "unknown"  # without a name
+    assert life(pid, "boot-1/pid:[1]@5", here=here) == "unknown"
+    assert life(pid, "@", here=here) == "unknown"
+
+
 async def test_messaging_10_a_host_that_shows_itself_before_it_is_seized_keeps_what_it_runs(
     tmp_path: Path, model: str
 ) -> None:
@@ -195,26 +206,29 @@ async def test_execution_8_a_run_is_seized_under_a_new_fence_once_and_the_old_on
         assert [(r.fence, r.value.outcome) for r in ends] == [(grant.fence, "interrupted")]
 
 
-async def test_a_run_that_was_seized_is_ended_when_a_full_store_has_room_again(
+async def test_one_run_that_the_store_does_not_let_end_holds_up_no_other_and_is_tried_again(
     tmp_path: Path, model: str
 ) -> None:
     async with host_in(tmp_path, model=model) as owner, host_in(tmp_path, model=model) as host:
-        session_id = await new_session(owner, tmp_path)
-        await say(owner, session_id, "hang")
-        await _started(owner, session_id)
-        hooks: list[Any] = []
-        presence = Presence(host.log, host.host_id, is_alive=_gone, hooks=hooks)
-        refuse = (
-            "CREATE TRIGGER full BEFORE INSERT ON events BEGIN SELECT raise(ABORT, 'full'); END"
+        refused, ended = [await new_session(owner, tmp_path) for _ in range(2)]
+        for each in (refused, ended):
+            await say(owner, each, "hang")
+            await _started(owner, each)
+        clock, advance = _clock()
+        presence = Presence(host.log, host.host_id, is_alive=_gone, clock=clock)
+        trigger = (
+            "CREATE TRIGGER refuse BEFORE INSERT ON events WHEN NEW.type = 'turn_finished' "
+            f"AND NEW.session_id = '{refused}' BEGIN SELECT raise(ABORT, 'refused'); END"
         )
-        await host.log.transact(lambda tx: tx.execute(refuse))
-        with pytest.raises(Exception, match="full"):
-            await presence.look()
-        assert (await host.reading.session(session_id)).status == "running"
-        await host.log.transact(lambda tx: tx.execute("DROP TRIGGER full"))
-        await presence.look()
-        assert (await host.reading.session(session_id)).status == "idle"
-        assert (await log_of(host, session_id))[-1].value.outcome == "interrupted"
+        await host.log.transact(lambda tx: tx.execute(trigger))
+        assert await presence.look()
+        assert (await host.reading.session(refused)).owner.host_id == host.host_id  # type: ignore[union-attr]
+        assert (await host.reading.session(ended)).status == "idle"
+        await host.log.transact(lambda tx: tx.execute("DROP TRIGGER refuse"))
+        advance(5)
+        assert await presence.look()
+        assert (await host.reading.session(refused)).status == "idle"
+        assert (await log_of(host, refused))[-1].value.outcome == "interrupted"
 
 
 async def test_messaging_18_a_run_that_somebody_had_asked_to_stop_ends_as_cancelled(
