@@ -310,7 +310,8 @@ async def open_host(
             host.spawn(lambda: _tend(host, presence), "presence")
             host.spawn(lambda: _expire(host), "approval clock")
             if host.settings.store.retain_archived_days is not None:
-                retention = Retention(log, days=host.settings.store.retain_archived_days)
+                days = host.settings.store.retain_archived_days
+                retention = Retention(log, days=days, now=utc_now)
                 host.spawn(retention.keep, "retention")
             yield host
         finally:

@@ -3,6 +3,7 @@ other, and never one that runs or in which something waits."""
 
 import asyncio
 import logging
+from collections.abc import Callable
 from datetime import timedelta
 
 from callboard_rpc.errors import CallboardError
@@ -25,9 +26,10 @@ class Retention:
     """Deletes archived and closed sessions in which nothing has happened for `days`, with their
     children. Pinned ones stay. Every host may do it; a session goes once."""
 
-    def __init__(self, log: Log, *, days: float) -> None:
+    def __init__(self, log: Log, *, days: float, now: Callable[[], str]) -> None:
         self._log = log
         self._days = days
+        self._now = now
 
     async def keep(self) -> None:
         """Does it now and then, for as long as the host lives."""
@@ -40,8 +42,8 @@ class Retention:
             await asyncio.sleep(LOOK_S)
 
     async def forget_old(self) -> list[str]:
-        """Deletes what is old by the log's clock; the roots that went."""
-        oldest = parse(self._log.now()) - timedelta(days=self._days)
+        """Deletes what is old now; the roots that went."""
+        oldest = parse(self._now()) - timedelta(days=self._days)
         before = oldest.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
         gone: list[str] = []
         while True:
