@@ -1,8 +1,8 @@
 """Following the log: every commit, of whatever process, told once and in order.
 
-Our own commits come from the writer. Those of other processes are noticed by ``PRAGMA data_version``
-on a short poll while somebody follows, and at the latest with our own next commit, which is told
-only after all that lies before it. So a listener never sees a position twice, or one out of order.
+Our own commits come from the writer. Those of other processes are looked for when they ring (see `bell`),
+or on a poll, while somebody follows, and at the latest with our own next commit, which is told only
+after all that lies before it. So a listener never sees a position twice, or one out of order.
 """
 
 import asyncio
@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
+from .bell import Bell
 from .record import Record
 from .sqlite import sqlite3
 from .store import Store
@@ -19,10 +20,15 @@ from .transaction import SQL
 _RECENT = 8_192
 _SKIPPED = 5_000
 """More records than this from elsewhere are skipped rather than told one by one."""
+_BREATH_S = 0.01
+"""How long other processes' commits gather, when one follows the other."""
+_SELDOM_S = 2.0
+"""How often they are looked for though nobody rang: a process may have died before it could."""
 _POLL_S = 0.05
 _CALM_POLL_S = 0.09
 _CALM_AFTER_S = 10.0
-"""Without a commit for so long, by whatever process, the next one may be noticed a little later."""
+"""Where no bell can be heard: without a commit for so long, by whatever process, the next one may be
+noticed a little later."""
 
 
 class Feed:
@@ -32,7 +38,10 @@ class Feed:
         self.head = store.head()
         """The last `pos` that this process knows to be committed."""
         self._told = self.head
+        self._store = store
         self._reader = store.reader()
+        self._version: int | None = None
+        self._bell = Bell(store.lock.bell, self._rung, breath_s=_BREATH_S)
         self._recent: deque[Record] = deque(maxlen=_RECENT)
         self._listeners: list[Callable[[list[Record]], None]] = []
         self._forgetters: list[Callable[[], None]] = []
@@ -43,6 +52,7 @@ class Feed:
         self._watches: dict[str, set[asyncio.Event]] = {}
 
     def close(self) -> None:
+        self._bell.stop()
         self._reader.close()
 
     def query(self, sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -67,6 +77,8 @@ class Feed:
         """While somebody is in here, other processes' commits are looked for."""
         self._followers += 1
         self._wanted.set()
+        if not self._bell.listening:
+            self._listen()
         try:
             yield
         finally:
@@ -114,6 +126,7 @@ class Feed:
             with contextlib.suppress(sqlite3.Error):
                 self._take_in(below=first)
         self._tell([record for record in records if record.pos > self._told])
+        self._store.lock.ring()
 
     def look(self) -> None:
         """Takes in what other processes have committed by now."""
@@ -122,17 +135,33 @@ class Feed:
 
     async def poll(self) -> None:
         """Notices the commits of other processes while somebody follows."""
-        seen: int | None = None
         clock = asyncio.get_running_loop().time
         while True:
             await self._wanted.wait()  # while nobody does, nothing is done at all
-            calm = clock() - self._moved_at > _CALM_AFTER_S
-            await asyncio.sleep(_CALM_POLL_S if calm else _POLL_S)
-            with contextlib.suppress(sqlite3.Error):
-                version: int = self._reader.execute("PRAGMA data_version").fetchone()[0]
-                if version != seen:
-                    seen = version
-                    self._take_in()
+            if self._listen():
+                await asyncio.sleep(_SELDOM_S)
+            else:
+                calm = clock() - self._moved_at > _CALM_AFTER_S
+                await asyncio.sleep(_CALM_POLL_S if calm else _POLL_S)
+
+    def _listen(self) -> bool:
+        """Hears from now on when others ring, if that can be; and looks for what it did not hear."""
+        hears = self._bell.listen()
+        self._look_if_new()
+        return hears
+
+    def _rung(self) -> None:
+        if self._followers:
+            self._look_if_new()
+        else:
+            self._bell.stop()
+
+    def _look_if_new(self) -> None:
+        with contextlib.suppress(sqlite3.Error):
+            version: int = self._reader.execute("PRAGMA data_version").fetchone()[0]
+            if version != self._version:
+                self._version = version
+                self._take_in()
 
     def _take_in(self, *, below: int | None = None) -> None:
         head: int = self._reader.execute("SELECT max(pos) FROM events").fetchone()[0] or 0
