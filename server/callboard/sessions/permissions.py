@@ -11,7 +11,7 @@ from ..approvals.service import Approvals
 from ..config import ApprovalSettings
 from ..tools.base import Preview, Tool, Workspace
 from ..tools.registry import ToolRegistry
-from ..turns.calls import Verdict
+from ..turns.call import Verdict
 from .cache import SessionCache
 
 _NOBODY = "nobody is connected who could be asked, and this server is set to refuse then"

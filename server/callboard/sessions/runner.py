@@ -36,9 +36,10 @@ from ..turns.deltas import Deltas, Numbering
 from ..turns.finish import Hook
 from ..turns.limits import TurnLimits
 from ..turns.live import LiveTurn
-from ..turns.loop import Left, Turn, run
 from ..turns.projection import SQL as TURN_SQL
 from ..turns.projection import turn_of
+from ..turns.run import run
+from ..turns.turn import Left, Turn
 from ..turns.usage import add
 from . import prompt_log
 from .beginning import Begun

@@ -5,21 +5,20 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
-from typing import Any, Literal
+from typing import Any
 
 import orjson
-from attrs import define, evolve, field, frozen
+from attrs import evolve
 
 from callboard_rpc.approvals import (
     AgentStep,
     Approval,
-    ApprovalOption,
     Resolution,
     ToolCallSubject,
 )
-from callboard_rpc.common import Actor, ApprovalId, CallId, Json, SessionId, ToolStatus, TurnId
+from callboard_rpc.common import Actor, ApprovalId, CallId, SessionId, ToolStatus, TurnId
 from callboard_rpc.errors import CallboardError
-from callboard_rpc.events import ToolCall, ToolResult
+from callboard_rpc.events import ToolCall
 
 from ..approvals.service import Approvals, withdraw
 from ..hooks.service import NO_HOOKS, Lifecycle
@@ -29,9 +28,10 @@ from ..log.redact import PLACEHOLDER
 from ..log.text import well_formed
 from ..log.transaction import Transaction
 from ..models.base import ToolOutput
-from ..tools.base import Effect, Preview, Tool, ToolContext, ToolFailure, ToolOutcome
+from ..tools.base import Preview, Tool, ToolContext, ToolFailure, ToolOutcome
 from ..tools.schema import structure_arguments
 from .answer import Requested
+from .call import Call, Judge, Settled, Verdict, settled_as
 from .lifecycle import objection, remarks
 from .reservation import SYSTEM, Grant, assert_fence
 
@@ -47,71 +47,6 @@ _CHANGED = (
 )
 _NOT_NEEDED = "the call is not run any more"
 _NO_ANSWER = "Nobody answered the request for this call in time. Nothing was run."
-
-
-@frozen(kw_only=True)
-class Verdict:
-    """What policy says of a call. `reason` is for the model when denied, for the person when asked."""
-
-    effect: Literal["allow", "ask", "deny"]
-    reason: str
-    options: tuple[ApprovalOption, ...] = ()
-
-
-Judge = Callable[[Tool, Preview | None], Awaitable[Verdict]]
-
-
-@define(kw_only=True)
-class Call:
-    """A call on its way: what was asked, what may be shown of it, and what stands in its way."""
-
-    call_id: CallId
-    index: int
-    name: str
-    provider_call_id: str | None
-    tool: Tool | None = None
-    arguments: Any = None
-    shown: Json = field(factory=dict[str, Any])
-    raw: str | None = None
-    fault: str | None = None
-    preview: Preview | None = None
-    unseen: bool = False
-    """The preview only repeats the arguments: what the call would touch is known when it begins."""
-    verdict: Verdict | None = None
-    approval_id: ApprovalId | None = None
-
-    @property
-    def effect(self) -> Effect:
-        """A call that cannot run changes nothing, so it holds up no reads."""
-        if self.tool is None or self.fault is not None:
-            return "read"
-        return self.tool.effect
-
-    @property
-    def signature(self) -> str:
-        """Equal for calls that ask for the same thing."""
-        text = (
-            self.raw
-            if self.raw is not None
-            else orjson.dumps(self.shown, option=orjson.OPT_SORT_KEYS).decode()
-        )
-        return f"{self.name}({text})"
-
-
-@frozen(kw_only=True)
-class Settled:
-    """A call that is over, and what is to be committed of it."""
-
-    call: Call
-    result: ToolResult
-    events: tuple[Any, ...] = ()
-
-    @property
-    def output(self) -> ToolOutput:
-        """What the model is given."""
-        return ToolOutput(
-            call_id=self.call.call_id, text=self.result.text, is_error=self.result.status != "ok"
-        )
 
 
 class Caller:
@@ -267,7 +202,7 @@ class Caller:
                     name=call.name,
                     arguments=call.shown,
                     raw_arguments=call.raw,
-                    title=preview.title if preview else call.name,
+                    title=call.title,
                     kind=call.tool.kind if call.tool else "other",
                     effect=call.effect,
                     index=call.index,
@@ -322,7 +257,7 @@ class Caller:
         if verdict.effect == "deny":
             return await self._deny(call, verdict)
         why = await objection(
-            self._hooks, call.call_id, call.name, call.shown, _title(call), self._actor
+            self._hooks, call.call_id, call.name, call.shown, call.title, self._actor
         )
         if why is not None:
             return await self._result(call, "denied", why)
@@ -384,7 +319,7 @@ class Caller:
         outcome = await self._run(call)
         point("turns.call_ran")
         elapsed_ms = round((time.monotonic() - started) * 1000)
-        settled = _settled(call, outcome.status, outcome.text, outcome, elapsed_ms)
+        settled = settled_as(call, outcome.status, outcome.text, outcome, elapsed_ms)
         return await self._reviewed(settled) if self._hooks.knows("PostToolUse") else settled
 
     async def _reviewed(self, settled: Settled) -> Settled:
@@ -446,7 +381,7 @@ class Caller:
         return await self._result(call, "error", why)
 
     async def _result(self, call: Call, status: ToolStatus, text: str) -> ToolOutput:
-        return await self.keep(_settled(call, status, text))
+        return await self.keep(settled_as(call, status, text))
 
     async def keep(self, settled: Settled) -> ToolOutput:
         """Commits the result of a call."""
@@ -467,35 +402,6 @@ class Caller:
             tx.append(
                 grant.session_id, event, actor=self._actor, turn_id=grant.turn_id, fence=grant.fence
             )
-
-
-def _title(call: Call) -> str:
-    return call.preview.title if call.preview else call.name
-
-
-def _settled(
-    call: Call,
-    status: ToolStatus,
-    text: str,
-    outcome: ToolOutcome | None = None,
-    duration_ms: int | None = None,
-) -> Settled:
-    return Settled(
-        call=call,
-        events=outcome.events if outcome else (),
-        result=ToolResult(
-            call_id=call.call_id,
-            name=call.name,
-            status=status,
-            text=well_formed(text),
-            changes=outcome.changes if outcome else (),
-            locations=outcome.locations if outcome else (),
-            exit_code=outcome.exit_code if outcome else None,
-            truncated=outcome.truncated if outcome else False,
-            blob=outcome.blob if outcome else None,
-            duration_ms=duration_ms,
-        ),
-    )
 
 
 def refusal(resolution: Resolution) -> str:

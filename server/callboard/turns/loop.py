@@ -5,48 +5,29 @@ meanwhile, ask again; until it has said its last and nothing waits. Everything t
 the same place: one terminal event and an idle session.
 """
 
-import asyncio
-import logging
-from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import aclosing
-from typing import Any, Protocol, TypeAlias
 
-import attrs
-from attrs import define, field, frozen
-
-from callboard_rpc.common import Actor, CallId, Failure, TextContent, Usage
 from callboard_rpc.errors import CallboardError
-from callboard_rpc.events import Author, Message, ModelRetried, ToolCall
 
-from ..hooks.service import NO_HOOKS, Lifecycle
 from ..log.faultpoints import point
 from ..log.faults import StaleFence
-from ..log.log import Log
 from ..log.transaction import SQL as LOG_SQL
 from ..log.transaction import Transaction
-from ..models.base import Model, ModelError, ModelRequest, ToolOutput
-from ..models.retry import BOUNDED, RetryPolicy, stream_with_retry
-from ..tools.scheduling import Superseded, WriteCoordinator, run_batch
+from ..models.base import ModelError, ToolOutput
+from ..tools.scheduling import Superseded, run_batch
 from . import usage as sums
-from .answer import Answer, Draft, gather
-from .boundary import Source, anything_superseding, anything_waiting, drain_all
-from .calls import Call, Caller, Settled
-from .completion import CompletionHook
-from .deltas import Numbering
-from .ending import ending_of, write_end
-from .finish import Ending, Hook, complete, decide_to_end, message_of
+from .answer import Answer
+from .asking import ask
+from .boundary import anything_superseding, anything_waiting, drain_all
+from .call import Call, Settled
+from .finish import Ending, complete, decide_to_end, message_of
 from .lifecycle import MAX_CONTINUATIONS, blocked, instruct
-from .limits import TurnLimits, watch
-from .live import Cause, LiveTurn
+from .live import LiveTurn
 from .projection import SQL
 from .reads import reading
-from .reservation import SYSTEM, assert_fence
+from .reservation import assert_fence
+from .turn import Progress, Turn, figures
 
-_log = logging.getLogger(__name__)
-
-_LOOP_AT = 3
-_LATE_GRACE_S = 0.2
 _MAX_CALLS = 128
 _NUDGE = (
     "You have used all the steps of this turn. Do not call tools any more: say what was done, what is "
@@ -56,135 +37,6 @@ _LOOP_NUDGE = (
     "You have asked for the same calls three times, so they were not run again. Do not call tools any "
     "more: say what you know and what stands in the way."
 )
-
-
-class ContextSource(Protocol):
-    """What the model is told. It follows the log, so that what was committed is in the next request."""
-
-    async def request(self, *, nudge: str | None) -> ModelRequest:
-        """The next request, `nudge` as a last user message that is in no log."""
-        ...
-
-    async def compact(self, *, force: bool) -> bool:
-        """Summarises when the window is nearly full (or at once, with `force`); whether it did."""
-        ...
-
-    def measured(self, usage: Usage) -> None:
-        """What the provider counted for the last request, to estimate the next one by."""
-        ...
-
-
-@frozen(kw_only=True)
-class Left:
-    """What a turn that was parked has yet to do, and what it has used so far."""
-
-    calls: tuple[ToolCall, ...] = ()
-    usage: Usage = field(factory=Usage)
-
-
-@frozen(kw_only=True)
-class Turn:
-    """Everything that a run needs, explicitly; nothing of it is ambient (specs/execution.md 6)."""
-
-    live: LiveTurn
-    log: Log
-    model: Model
-    context: ContextSource
-    caller: Caller
-    coordinator: WriteCoordinator
-    numbering: Numbering
-    author: Author
-    actor: Actor
-    model_slots: asyncio.Semaphore
-    sources: Sequence[Source]
-    limits: TurnLimits
-    draft_interval_ms: int
-    draft_bytes: int
-    left: Left = field(factory=Left)
-    hooks: Sequence[Hook] = ()
-    completion: Sequence[CompletionHook] = ()
-    lifecycle: Lifecycle = NO_HOOKS
-    retry: RetryPolicy = BOUNDED
-
-
-Signature: TypeAlias = frozenset[tuple[str, int]]
-"""The calls of one answer, without their order."""
-
-
-@define(kw_only=True)
-class _Progress:
-    """How far a turn has come; what its end needs to know."""
-
-    usage: Usage = field(factory=Usage)
-    iterations: int = 0
-    answer: Answer | None = None
-    last_output: str | None = None
-    continuations: int = 0
-    """How often a hook has kept the turn from ending."""
-    decided: "tuple[Ending, Message | None] | None" = None
-    """How the turn ends and what it says last, when both are certain and yet to be committed."""
-    ending: "asyncio.Task[None] | None" = None
-    _seen: Counter[Signature] = field(factory=Counter[Signature])
-
-    def goes_round(self, calls: Sequence[Call]) -> bool:
-        """Whether the model asks for the same calls, in whatever order, for the third time."""
-        signature = frozenset(Counter(call.signature for call in calls).items())
-        self._seen[signature] += 1
-        return self._seen[signature] >= _LOOP_AT
-
-    def ran(self, call: Call, output: ToolOutput) -> None:
-        """Notes a result. A file that was changed makes the same calls new ones: a test that is run
-        again after an edit goes nowhere in circles."""
-        self.last_output = output.text or self.last_output
-        if call.effect == "write" and not output.is_error:
-            signature = frozenset({(call.signature, 1)})
-            self._seen = Counter({signature: self._seen[signature]})
-
-
-async def run(turn: Turn) -> None:
-    """Runs a turn to its end and returns when the end is committed.
-
-    Never raises for what the model, a tool or the store did. Cancelling this task interrupts the turn.
-    """
-    live = turn.live
-    progress = _Progress(usage=turn.left.usage)
-    work = asyncio.create_task(_steps(turn, progress), name=f"steps of {live.turn_id}")
-    watchdog = asyncio.create_task(watch(live, turn.limits), name=f"watchdog of {live.turn_id}")
-    stop = asyncio.create_task(live.stopping.wait(), name=f"stop of {live.turn_id}")
-    try:
-        await asyncio.wait({work, stop}, return_when=asyncio.FIRST_COMPLETED)
-        await _stop(work, turn, turn.limits.cancel_grace_s)
-        point("turns.stopped")
-        await _end(turn, progress, work)
-    except asyncio.CancelledError:
-        live.stop(Cause(outcome="interrupted", by=SYSTEM, reason="the server is stopping"))
-        await asyncio.shield(_finish_late(turn, progress, work))
-        raise
-    finally:
-        for task in (watchdog, stop):
-            task.cancel()
-        await asyncio.gather(watchdog, stop, return_exceptions=True)
-        live.ended.set()
-
-
-async def _finish_late(turn: Turn, progress: _Progress, work: "asyncio.Task[None]") -> None:
-    # whoever cancels the run itself has asked it to stop before, and waited
-    await _stop(work, turn, min(turn.limits.cancel_grace_s, _LATE_GRACE_S))
-    await _end(turn, progress, work)
-
-
-async def _stop(work: "asyncio.Task[None]", turn: Turn, grace_s: float) -> None:
-    """Cancels what still runs and gives it the grace; what then still lives is left to its fence,
-    which refuses everything that it may yet want to write."""
-    if work.done():
-        return
-    work.cancel()
-    done, _ = await asyncio.wait({work}, timeout=grace_s)
-    if not done:
-        _log.warning(
-            "turn %s did not stop within %s s and was left behind", turn.live.turn_id, grace_s
-        )
-        work.add_done_callback(lambda task: task.cancelled() or task.exception())
 
 
 class _Stopped(Exception):
@@ -197,10 +49,7 @@ def _go_on(live: LiveTurn) -> None:
         raise _Stopped
 
 
-# --- the steps ------------------------------------------------------------------------------------
-
-
-async def _steps(turn: Turn, progress: _Progress) -> None:
+async def steps(turn: Turn, progress: Progress) -> None:
     """Runs until the turn's end is committed, or raises what keeps it from going on."""
     nudge: str | None = None
     await _begin(turn)
@@ -214,7 +63,7 @@ async def _steps(turn: Turn, progress: _Progress) -> None:
         if nudge is None:
             nudge = _spent(turn, progress)
         try:
-            answer = await _ask(turn, progress, nudge)
+            answer = await ask(turn, progress, nudge)
         except ModelError:
             if nudge is None or progress.last_output is None:
                 raise
@@ -255,7 +104,7 @@ def _instruct(tx: Transaction, turn: Turn, texts: Sequence[str]) -> None:
         instruct(tx, turn.live.grant, text)
 
 
-async def _kept_from_ending(turn: Turn, progress: _Progress, answer: Answer) -> bool:
+async def _kept_from_ending(turn: Turn, progress: Progress, answer: Answer) -> bool:
     """Whether a hook has something for the agent to do yet; then that is said to it. Bounded, and
     not asked while something else keeps the turn going."""
     hooks = turn.lifecycle
@@ -281,7 +130,7 @@ async def _kept_from_ending(turn: Turn, progress: _Progress, answer: Answer) -> 
     return True
 
 
-def _spent(turn: Turn, progress: _Progress) -> str | None:
+def _spent(turn: Turn, progress: Progress) -> str | None:
     """The nudge for the last request, when the steps are used up. Raises for a spent budget."""
     limits, usage = turn.limits, progress.usage
     tokens = sums.spent_tokens(usage)
@@ -325,87 +174,7 @@ async def _boundary(turn: Turn) -> None:
     await turn.context.compact(force=False)
 
 
-async def _ask(turn: Turn, progress: _Progress, nudge: str | None) -> Answer:
-    """One model request. A context that turns out too long is compacted once."""
-    progress.iterations += 1
-    compacted = False
-    while True:
-        answer = Answer(message_id=turn.log.ids.new("msg"))
-        progress.answer = answer
-        request = await turn.context.request(nudge=nudge)
-        if nudge is not None:
-            request = attrs.evolve(request, allow_tools=False)
-        try:
-            async with turn.model_slots:
-                await _stream(turn, request, answer)
-        except ModelError as error:
-            too_long = error.failure.kind == "contextWindowExceeded" and not error.started
-            if too_long and not compacted and await turn.context.compact(force=True):
-                compacted = True
-                continue
-            raise
-        finally:
-            progress.usage = sums.add(progress.usage, answer.spent)
-        turn.context.measured(answer.usage)
-        point("turns.answered")
-        return answer
-
-
-async def _stream(turn: Turn, request: ModelRequest, answer: Answer) -> None:
-    live = turn.live
-    failed = 0
-
-    async def retried(attempt: int, delay_ms: int, failure: Failure) -> None:
-        nonlocal failed
-        failed = attempt
-        live.touch()
-        retry = ModelRetried(attempt=attempt, delay_ms=delay_ms, error=failure)
-
-        def commit(tx: Transaction) -> None:
-            assert_fence(tx, live.grant)
-            tx.append(
-                live.session_id,
-                retry,
-                actor=turn.actor,
-                turn_id=live.turn_id,
-                fence=live.grant.fence,
-            )
-
-        await turn.log.transact(commit)
-
-    draft = Draft(
-        turn.log,
-        turn.numbering,
-        grant=live.grant,
-        interval_ms=turn.draft_interval_ms,
-        bytes=turn.draft_bytes,
-    )
-    stream = stream_with_retry(turn.model, request, policy=turn.retry, on_retry=retried)
-    try:
-        async with aclosing(stream) as events:
-            await gather(
-                events,
-                answer,
-                draft=draft,
-                numbering=turn.numbering,
-                call_id=lambda: CallId(turn.log.ids.new("call")),
-                touch=live.touch,
-            )
-    except ModelError as error:
-        if not failed or not error.failure.retryable:
-            raise
-        raise _given_up(error, failed + 1) from None
-
-
-def _given_up(error: ModelError, requests: int) -> ModelError:
-    """The failure of the last of several requests, with the way out."""
-    failure = error.failure
-    said = failure.message.rstrip(". ")
-    message = f"{said}; asked {requests} times. Try again later, or choose another model."
-    return ModelError(attrs.evolve(failure, message=message), started=error.started)
-
-
-async def _run_calls(turn: Turn, progress: _Progress, answer: Answer) -> bool:
+async def _run_calls(turn: Turn, progress: Progress, answer: Answer) -> bool:
     """Commits an answer with its calls, runs them, and tells whether the model goes round in circles."""
     caller = turn.caller
     calls = [await caller.prepare(asked, n) for n, asked in enumerate(answer.calls[:_MAX_CALLS])]
@@ -432,7 +201,7 @@ async def _run_calls(turn: Turn, progress: _Progress, answer: Answer) -> bool:
 
 async def _run_batch(
     turn: Turn,
-    progress: _Progress,
+    progress: Progress,
     calls: Sequence[Call],
     run: Callable[[Call], Awaitable[Settled]],
 ) -> None:
@@ -494,14 +263,14 @@ def _notify(turn: Turn, calls: Sequence[Call]) -> None:
                 approvalId=call.approval_id,
                 callId=call.call_id,
                 tool=call.name,
-                title=call.preview.title if call.preview else call.name,
+                title=call.title,
             )
 
 
-async def _try_to_end(turn: Turn, progress: _Progress, answer: Answer) -> bool:
+async def _try_to_end(turn: Turn, progress: Progress, answer: Answer) -> bool:
     text = answer.text or progress.last_output
     ending = Ending(
-        outcome="completed", final_text=text, stop_reason=answer.stop, **_figures(turn, progress)
+        outcome="completed", final_text=text, stop_reason=answer.stop, **figures(turn, progress)
     )
     said = (
         message_of(answer, turn.author, turn.model.card.model_id, final=True, partial=False)
@@ -523,61 +292,3 @@ async def _try_to_end(turn: Turn, progress: _Progress, answer: Answer) -> bool:
         )
     progress.answer = None
     return ended
-
-
-# --- the end --------------------------------------------------------------------------------------
-
-
-async def _end(turn: Turn, progress: _Progress, work: "asyncio.Task[None]") -> None:
-    """Commits the end that fits how the work ended, unless it has committed its own. Whoever is
-    cancelled meanwhile and comes again waits for the same end."""
-    if progress.ending is None:
-        name = f"end of {turn.live.turn_id}"
-        progress.ending = asyncio.create_task(_write_end(turn, progress, work), name=name)
-    await asyncio.shield(progress.ending)
-
-
-async def _write_end(turn: Turn, progress: _Progress, work: "asyncio.Task[None]") -> None:
-    live = turn.live
-    if progress.decided is not None:
-        ending, said = progress.decided
-    else:
-        fault: BaseException | None = None
-        if work.done() and not work.cancelled():
-            fault = work.exception()
-            if fault is None and live.cause is None:
-                return
-            if isinstance(fault, StaleFence):
-                _log.warning("turn %s lost its session and stopped: %s", live.turn_id, fault)
-                return
-        ending = ending_of(live, fault, **_figures(turn, progress))
-        said = _partial(turn, progress)
-    await write_end(
-        turn.log,
-        live.grant,
-        ending,
-        actor=turn.actor,
-        said=said,
-        hooks=turn.hooks,
-        completion=turn.completion,
-    )
-
-
-def _figures(turn: Turn, progress: _Progress) -> dict[str, Any]:
-    return {
-        "usage": progress.usage,
-        "iterations": progress.iterations,
-        "duration_ms": round(turn.live.elapsed_s * 1000),
-    }
-
-
-def _partial(turn: Turn, progress: _Progress) -> Message | None:
-    """Text that had streamed when the turn was cut off; calls that were never committed are left out."""
-    answer = progress.answer
-    if answer is None:
-        return None
-    answer.close_blocks()
-    answer.content = [b for b in answer.content if isinstance(b, TextContent)]
-    if not answer.worth_keeping:
-        return None
-    return message_of(answer, turn.author, turn.model.card.model_id, final=False, partial=True)

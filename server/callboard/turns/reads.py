@@ -11,7 +11,8 @@ from contextlib import asynccontextmanager
 from attrs import field, frozen
 
 from ..tools.scheduling import READS_AT_ONCE
-from .calls import Call, Caller, Settled
+from .call import Call, Settled
+from .calls import Caller
 
 _QUICK_S = 0.01
 """Nobody sees so short a delay of a call."""
