@@ -97,10 +97,11 @@ class Reading:
         refuse_unless_open(session_id, closed=session.closed, archived=session.archived)
         return session
 
-    async def will_wake(self, session_id: str) -> bool:
-        """Whether something waits that some host will take up. What waited already when the session
-        was imported wakes nobody; the next prompt takes it along."""
-        return bool(await self._log.query(TURN_SQL["any_wakes"], session_id))
+    async def goes_on(self, session_id: str) -> bool:
+        """Whether a turn runs, or something waits that some host will take up; in one look, since what
+        waits becomes a turn at any moment. What waited already when the session was imported wakes
+        nobody; the next prompt takes it along."""
+        return bool(await self._log.query(TURN_SQL["goes_on"], session_id))
 
     async def sessions(
         self,

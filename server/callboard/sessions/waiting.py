@@ -99,7 +99,7 @@ class Waiting:
         return None
 
     async def _goes_on(self, session: Session) -> bool:
-        """Whether something waits that will start a turn."""
-        if session.queue_length and await self._reading.will_wake(session.session_id):
-            return True
-        return inbox.is_asked(self._log.glance, session.session_id)
+        """Whether something waits that will start a turn, or has started one since the session was
+        read."""
+        asked = inbox.is_asked(self._log.glance, session.session_id)
+        return asked or await self._reading.goes_on(session.session_id)

@@ -135,9 +135,11 @@ WHERE t.state = 'pending' AND t.host_id = ? AND s.closed = 0 AND o.fence IS NULL
 SELECT 1 FROM triggers t JOIN heads h ON h.session_id = t.session_id AND t.seq > h.imported_through
 WHERE t.session_id = ? AND t.state = 'pending' AND t.host_id = ? LIMIT 1;
 
--- name: any_wakes
+-- name: goes_on
+SELECT 1 FROM owners WHERE session_id = ?1 AND fence IS NOT NULL AND kind = 'run'
+UNION ALL
 SELECT 1 FROM triggers t JOIN heads h ON h.session_id = t.session_id AND t.seq > h.imported_through
-WHERE t.session_id = ? AND t.state = 'pending' LIMIT 1;
+WHERE t.session_id = ?1 AND t.state = 'pending' LIMIT 1;
 
 -- name: update_trigger
 UPDATE triggers SET updated_seq = ? WHERE session_id = ? AND seq = ?;
