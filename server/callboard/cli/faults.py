@@ -26,6 +26,8 @@ _BAD_INPUT = frozenset(
         "messageTooLarge",
         "approvalNotFound",
         "ruleNotFound",
+        "turnNotFound",
+        "rootOnly",
         "optionInvalid",
         "importRefused",
         "sessionExists",

@@ -1,4 +1,4 @@
-"""``callboard sessions``: list, show, search, export, import, delete."""
+"""``callboard sessions``: list, show, search, fork, rewind, export, import, delete."""
 
 import sys
 from pathlib import Path
@@ -14,6 +14,7 @@ from callboard_rpc.sessions import Session
 from callboard_rpc.streams import Scope
 
 from .exits import CommandError, Exit
+from .history import fork, rewind
 from .importing import import_session
 from .keys import TerminalKeyboard, person_is_there
 from .naming import resolve
@@ -22,8 +23,10 @@ from .server import StoreOption, connect_existing
 from .terminal import line, open_console, write_json_line
 from .wording import local_time, plural, usage
 
-app = App(name="sessions", help="List, show, search, export, import and delete sessions.")
+app = App(name="sessions", help="List, show, search, fork, rewind, export, import and delete sessions.")
 app.command(import_session, name="import")
+app.command(fork)
+app.command(rewind)
 
 _STATUS_STYLES = {
     "idle": "dim",
