@@ -49,6 +49,23 @@ class Stage:
         self.server.prompt(session_id, "hang")
         return session_id
 
+    def queued(self) -> dict[str, Any]:
+        """A prompt that waits behind a turn."""
+        session_id = self.hanging()
+        return {
+            "sessionId": session_id, "eventSeq": self.server.prompt(session_id, "next")["eventSeq"]
+        }  # fmt: skip
+
+    def turn(self) -> dict[str, Any]:
+        """A turn that has ended."""
+        session_id = self.session("one")
+        (turn,) = self.server.call("session/turns", sessionId=session_id)["data"]
+        return {"sessionId": session_id, "beforeTurnId": turn["turnId"]}
+
+    def exported(self) -> str:
+        session_id = self.session("one", title="exported")
+        return self.server.call("session/export", sessionId=session_id)["text"]
+
     def asked(self) -> tuple[str, str]:
         session_id = self.server.create(self.work, mode="work")
         self.server.prompt(session_id, "run")
@@ -77,6 +94,11 @@ class Stage:
             "session/close": {"sessionId": self.session()},
             "session/delete": {"sessionId": self.session()},
             "session/compact": {"sessionId": self.session("one", "two")},
+            "session/import": {"content": self.exported(), "newId": True},
+            "session/fork": {"sessionId": self.session("one"), "title": "forked once"},
+            "session/rewind": self.turn(),
+            "session/queueUpdate": {**self.queued(), "content": SAY},
+            "session/queueRemove": self.queued(),
             "approval/answer": {"approvalId": approval, "optionId": "reject_once"},
             "approval/ruleAdd": {
                 "scope": "workspace", "effect": "deny", "tool": "run_command",
@@ -91,6 +113,10 @@ OTHER: dict[str, dict[str, Any]] = {
     "session/prompt": {"content": [{"type": "text", "text": "bye"}]},
     "session/cancel": {"reason": "another"},
     "session/update": {"title": "another"},
+    "session/import": {"newId": False},
+    "session/rewind": {"beforeTurnId": "trn_other"},
+    "session/queueUpdate": {"eventSeq": 1_000},
+    "session/queueRemove": {"eventSeq": 1_000},
     "approval/answer": {"optionId": "allow_once"},
     "approval/ruleAdd": {"pattern": "mv *"},
     "approval/ruleRemove": {"ruleId": "rule_other"},
@@ -203,6 +229,23 @@ def test_every_method_that_changes_something_is_done_once_though_its_server_is_k
     (summary,) = events_of("session/compact", "summary")
     assert told["session/compact"]["compacted"] is True
     assert told["session/compact"]["summarySeq"] == summary["seq"]
+    (forked,) = [
+        e["sessionId"] for e in after
+        if e["type"] == "session_created" and e["data"].get("title") == "forked once"
+    ]  # fmt: skip
+    assert told["session/fork"]["session"]["sessionId"] == forked
+    imported = {
+        e["sessionId"] for e in after
+        if e["type"] == "session_created" and e["data"].get("title") == "exported"
+    }  # fmt: skip
+    assert len(imported) == 2  # the exported one, and one made of it
+    assert told["session/import"]["session"]["sessionId"] in imported
+    (back,) = events_of("session/rewind", "session_rewound")
+    assert told["session/rewind"]["eventSeq"] == back["seq"]
+    (changed,) = events_of("session/queueUpdate", "prompt_updated")
+    assert told["session/queueUpdate"]["eventSeq"] == changed["seq"]
+    (removed,) = events_of("session/queueRemove", "triggers_dropped")
+    assert told["session/queueRemove"]["eventSeq"] == removed["seq"]
     assert told["approval/answer"] == answered
     assert answered["approval"]["resolution"]["outcome"] == "rejected"
     assert told["approval/ruleAdd"]["rule"] in rules
@@ -249,11 +292,12 @@ def test_of_two_processes_with_one_key_at_once_one_does_it_and_both_tell_the_sam
                 (m for m in server.seen if m.get("id") == request_id and "method" not in m), None
             ) or server.until(lambda m, i=request_id: m.get("id") == i and "method" not in m)
             answers.append(answer.get("result"))
-        if method == "session/compact":  # one at a time summarises; the other is told so
+        # one at a time changes a history; the other is told so
+        if method in ("session/compact", "session/rewind"):
             answers = [a for a in answers if a is not None] * 2
         assert answers[0] is not None and answers[0] == answers[1], method
     for requests in rounds:
-        for method in ("session/prompt", "session/cancel", "session/compact"):
+        for method in ("session/prompt", "session/cancel", "session/compact", "session/rewind"):
             two[0].wait(requests[method]["sessionId"])
     done = Counter(
         (e["sessionId"], e["type"]) for e in history(two[0]) if e["actor"]["kind"] == "client"
@@ -263,10 +307,16 @@ def test_of_two_processes_with_one_key_at_once_one_does_it_and_both_tell_the_sam
         "session/archive": "session_archived", "session/unarchive": "session_unarchived",
         "session/close": "session_closed", "session/delete": "session_deleted",
         "session/cancel": "cancel_requested", "session/compact": "summary",
+        "session/rewind": "session_rewound", "session/queueUpdate": "prompt_updated",
+        "session/queueRemove": "triggers_dropped",
     }  # fmt: skip
     for requests in rounds:
         for method, kind in once.items():
             assert done[requests[method]["sessionId"], kind] == 1, method
     made = [e for e in history(two[0]) if e["data"].get("title") == "made once"]
     assert len(made) == len(rounds)
+    imported = [e for e in history(two[0]) if e["data"].get("title") == "exported"]
+    assert len(imported) == 2 * len(rounds)
+    forked = [e for e in history(two[0]) if e["type"] == "session_forked"]
+    assert len(forked) == len(rounds)
     assert len(two[0].call("approval/ruleList")["data"]) == len(rounds)
