@@ -143,3 +143,16 @@ def test_a_turn_ends_with_its_outcome_its_cost_and_why_it_failed() -> None:
     assert end == (
         "*The turn ended: failed · 2.5 s · 1,200 tokens in, 34 tokens out* — no answer\n\n---\n\n"
     )
+
+
+def test_a_rewind_a_fork_and_a_changed_prompt_are_told() -> None:
+    rewound = shown(
+        "session_rewound", beforeTurnId="trn_1", beforeSeq=2, throughSeq=9, turns=2,
+        changedPaths=["/w/a_b.py", "/w/*.py"], morePaths=3,
+    )  # fmt: skip
+    assert rewound.startswith("> The session was rewound: the last 2 turns above")
+    assert "left as they are: /w/a_b.py, /w/\\*.py and 3 more." in rewound
+    origin = {"sessionId": "ses_1", "turnId": "trn_1", "seq": 9}
+    assert "taken over from ses_1" in shown("session_forked", forkedFrom=origin, inherited=3)
+    changed = shown("prompt_updated", seq=4, content=[{"type": "text", "text": "```\nnew"}])
+    assert changed == "## Person (instead of a prompt that waited)\n\n```\nnew\n```\n\n"

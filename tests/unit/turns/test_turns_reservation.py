@@ -10,6 +10,7 @@ from turns_kit import of, owned, the_end
 from callboard.host import Host
 from callboard.log.faults import StaleFence
 from callboard.log.transaction import Transaction
+from callboard.turns.parking import park
 from callboard.turns.reservation import (
     SYSTEM,
     AlreadyRunning,
@@ -277,3 +278,98 @@ async def test_execution_30_a_preparation_cannot_start_a_run(tmp_path: Path) -> 
             assert not hasattr(preparation, "transfer")
             assert preparation.grant.turn_id == ""
         assert (await host.log.query("SELECT count(*) FROM turns"))[0][0] == 0
+
+
+async def test_execution_1_of_many_preparations_one_wins(tmp_path: Path) -> None:
+    async with host_in(tmp_path) as host:
+        session_id = await new_session(host, tmp_path)
+        made = reservations(host)
+        outcomes = await asyncio.gather(
+            *(made.prepare(session_id) for _ in range(30)), return_exceptions=True
+        )
+        (won,) = [each for each in outcomes if isinstance(each, PreparationReservation)]
+        lost = [each for each in outcomes if isinstance(each, CallboardError)]
+        assert {(each.kind, each.data["turnId"]) for each in lost} == {("turnInProgress", None)}
+        assert len(lost) == 29
+        await won.abandon()
+        assert await owned(host) == 0
+
+
+async def test_execution_7_a_preparation_concludes_once_and_ends_nothing_newer(
+    tmp_path: Path,
+) -> None:
+    async with host_in(tmp_path) as host:
+        session_id = await new_session(host, tmp_path)
+        made = reservations(host)
+        seen: list[int] = []
+
+        async with await made.prepare(session_id) as preparation:
+            fence = preparation.grant.fence
+            await preparation.transact(lambda tx: seen.append(fence))
+            assert await owned(host) == 1
+            assert await preparation.conclude(lambda tx: fence) == fence
+            assert await owned(host) == 0  # in the transaction of the last write
+            newer = await reserve(made, session_id)
+        assert await owned(host) == 1
+        await preparation.abandon()
+        assert await owned(host) == 1
+        await newer.abandon()
+        assert seen == [fence]
+
+
+async def test_execution_8_what_was_prepared_and_lost_writes_nothing_and_says_so(
+    tmp_path: Path,
+) -> None:
+    async with host_in(tmp_path) as host:
+        session_id = await new_session(host, tmp_path)
+        made = reservations(host)
+        before = len(await log_of(host, session_id))
+
+        def write(tx: Transaction) -> None:
+            tx.append(session_id, Ack(admits=()), actor=SYSTEM)
+
+        for how in ("transact", "conclude"):
+            with pytest.raises(CallboardError) as lost:
+                async with await made.prepare(session_id) as preparation:
+                    await made.abandon(preparation.grant)
+                    async with await made.prepare(session_id):
+                        await getattr(preparation, how)(write)
+            assert lost.value.kind == "leaseLost"
+            assert len(await log_of(host, session_id)) == before
+            assert await owned(host) == 0
+
+
+async def test_execution_11_a_preparation_that_is_refused_takes_nothing(tmp_path: Path) -> None:
+    async with host_in(tmp_path) as host:
+        session_id = await new_session(host, tmp_path)
+        made = reservations(host)
+        with pytest.raises(CallboardError) as unknown:
+            await made.prepare("ses_nothing")
+        assert unknown.value.kind == "sessionNotFound"
+
+        def refuses(tx: Transaction, grant: Grant) -> None:
+            tx.append(session_id, Ack(admits=()), actor=SYSTEM)
+            raise RuntimeError("no")
+
+        with pytest.raises(RuntimeError, match="no"):
+            await made.prepare(session_id, refuses)
+        assert await owned(host) == 0
+        assert [r.type for r in await log_of(host, session_id)] == ["session_created"]
+        assert await host.log.query("SELECT 1 FROM owners WHERE session_id = 'ses_nothing'") == []
+
+
+async def test_execution_29_a_parked_turn_keeps_its_history(tmp_path: Path) -> None:
+    """What it asked for must be there when the answer comes."""
+    async with host_in(tmp_path) as host:
+        session_id = await new_session(host, tmp_path)
+        made = reservations(host)
+        run = (await reserve(made, session_id)).grant
+        await host.log.transact(lambda tx: park(tx, run, ("apr_1",)))
+        assert await owned(host) == 0
+        with pytest.raises(CallboardError) as parked:
+            await made.prepare(session_id)
+        assert (parked.value.kind, parked.value.data) == (
+            "turnInProgress",
+            {"turnId": run.turn_id},
+        )
+        assert await owned(host) == 0
