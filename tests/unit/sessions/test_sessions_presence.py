@@ -27,6 +27,8 @@ SCENE = """
 rules:
   - when: {last_user: {regex: "^hang$"}}
     answer: [{say: "Working"}, {hang: true}]
+  - when: {last_user: {regex: "^talk$"}}
+    answer: [{say: {text: "on and on ", chunk: 2, delay_ms: 2, repeat: 4000}}]
   - when: {last_user: {regex: "^run$"}, step: 0}
     answer: [{call: {tool: run_command, arguments: {command: "echo x >> ran.txt"}}}]
 default: [{say: "Heard."}]
@@ -204,6 +206,28 @@ async def test_execution_8_a_run_is_seized_under_a_new_fence_once_and_the_old_on
         await idle(host, session_id)
         ends = [r for r in await log_of(host, session_id) if r.type == "turn_finished"]
         assert [(r.fence, r.value.outcome) for r in ends] == [(grant.fence, "interrupted")]
+
+
+async def test_execution_8_a_stream_that_runs_on_after_its_turn_was_seized_leaves_no_draft(
+    tmp_path: Path, model: str
+) -> None:
+    config = tmp_path / "config"
+    config.mkdir()
+    (config / "config.toml").write_text("[draft]\ninterval_ms = 10\n", "utf-8")
+    async with host_in(tmp_path, model=model) as owner, host_in(tmp_path, model=model) as host:
+        session_id = await new_session(owner, tmp_path)
+        await say(owner, session_id, "talk")
+        await _started(owner, session_id)
+        turn_id = (await log_of(host, session_id))[2].turn_id
+        while await host.log.draft(turn_id) is None:
+            await asyncio.sleep(0.001)  # a draft is no event, so there is nothing to wait on
+        assert await Presence(host.log, host.host_id, is_alive=_gone).look()
+        while owner.dispatcher.running:
+            await asyncio.sleep(0.001)
+        assert await host.log.query("SELECT * FROM drafts") == []
+        (partial,) = [r for r in await log_of(host, session_id) if r.type == "message"][1:]
+        assert partial.value.partial
+        assert partial.value.content[0].text.startswith("on")
 
 
 async def test_one_run_that_the_store_does_not_let_end_holds_up_no_other_and_is_tried_again(
