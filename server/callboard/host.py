@@ -54,6 +54,7 @@ from .sessions.service import SessionLimits, Sessions
 from .sessions.submitting import Submitting
 from .sessions.telling import RunListener, RunListeners, Telling
 from .sessions.usage import UsageBook
+from .sessions.vigil import Vigil
 from .sessions.waiting import Waiting
 from .sessions.writing_out import WritingOut
 from .tools.base import Tool
@@ -71,9 +72,6 @@ from .turns.live import Cause
 from .turns.reservation import SYSTEM, Reservations
 
 _log = logging.getLogger(__name__)
-
-_LOOK_S = 0.5
-"""How often other hosts are looked at; a run is taken over within a second of its host's death."""
 
 SHUTDOWN_S = 1.2
 """How long running turns have to come to their end when the process goes."""
@@ -295,7 +293,10 @@ async def open_host(
         ),
     )
     async with log, aclosing(HttpClient(redact=redactor.text)) as http:
-        presence = Presence(log, host_id or ids.new("host"), hooks=_hooks(features))
+        vigil = Vigil(log.feed.version)
+        presence = Presence(
+            log, host_id or ids.new("host"), hooks=_hooks(features), is_alive=vigil.life
+        )
         host = _compose(
             environment, loaded, log, keys, http, redactor, features, presence, listeners
         )
@@ -307,7 +308,7 @@ async def open_host(
             await host.importing.tidy()
             await host.telling.adopt()
             await host.dispatcher.wake_waiting()
-            host.spawn(lambda: _tend(host, presence), "presence")
+            host.spawn(lambda: _tend(host, presence, vigil), "presence")
             host.spawn(lambda: _expire(host), "approval clock")
             if host.settings.store.retain_archived_days is not None:
                 days = host.settings.store.retain_archived_days
@@ -321,12 +322,13 @@ async def open_host(
             # a store that is full keeps the row; the next start sees that the process is gone
             with contextlib.suppress(CallboardError):
                 await presence.leave()
+            vigil.close()
 
 
-async def _tend(host: Host, presence: Presence) -> None:
+async def _tend(host: Host, presence: Presence, vigil: Vigil) -> None:
     """Shows that this host lives, and cares for those that do not any more."""
     while True:
-        await asyncio.sleep(_LOOK_S)
+        await vigil.due()
         try:
             await presence.beat()
             went = await presence.look()

@@ -40,7 +40,7 @@ class Feed:
         self._told = self.head
         self._store = store
         self._reader = store.reader()
-        self._version: int | None = None
+        self._version = 0
         self._bell = Bell(store.lock.bell, self._rung, breath_s=_BREATH_S)
         self._recent: deque[Record] = deque(maxlen=_RECENT)
         self._listeners: list[Callable[[list[Record]], None]] = []
@@ -156,12 +156,18 @@ class Feed:
         else:
             self._bell.stop()
 
+    def version(self) -> int:
+        """Another number than before when something was committed, by whatever process."""
+        try:
+            return self._reader.execute("PRAGMA data_version").fetchone()[0]
+        except sqlite3.Error:
+            return -1
+
     def _look_if_new(self) -> None:
-        with contextlib.suppress(sqlite3.Error):
-            version: int = self._reader.execute("PRAGMA data_version").fetchone()[0]
-            if version != self._version:
-                self._version = version
-                self._take_in()
+        version = self.version()
+        if version != self._version:
+            self._version = version
+            self.look()
 
     def _take_in(self, *, below: int | None = None) -> None:
         head: int = self._reader.execute("SELECT max(pos) FROM events").fetchone()[0] or 0
