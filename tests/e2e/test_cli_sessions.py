@@ -74,8 +74,9 @@ def test_search_finds_what_was_said(cli: Cli) -> None:
 def test_export_writes_every_event_to_stdout_or_a_new_file(cli: Cli, tmp_path: Path) -> None:
     session = cli.session("hello")
     exported = cli("sessions", "export", session)
-    events = [json.loads(line) for line in exported.out.splitlines()]
-    assert "turn_finished" in {event.get("type") for event in events}
+    _, *events, _ = [json.loads(line) for line in exported.out.splitlines()]
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+    assert "turn_finished" in {event["type"] for event in events}
     target = tmp_path / "session.md"
     arguments = ["sessions", "export", session, "--format", "markdown", "--output", str(target)]
     assert cli(*arguments).code == 0

@@ -529,11 +529,28 @@ def test_an_export_holds_everything_or_what_a_person_wants_to_read(server, sessi
                 return text
             cursor = {"cursor": piece["nextCursor"]}
 
-    lines = [json.loads(line) for line in export("jsonl").splitlines()]
+    first, *lines, last = [json.loads(line) for line in export("jsonl").splitlines()]
+    lines = [line for line in lines if "blob" not in line]
+    assert first["callboard"]["events"] == last["end"]["events"] == len(lines)
     assert [line["seq"] for line in lines] == list(range(1, len(lines) + 1))
     assert types(lines) == types(server.events(session))
     markdown = export("markdown")
     assert "## Person" in markdown and "print much" in markdown and "(run_command, " in markdown
+
+
+@shows("session/import", "session/usage")
+def test_an_export_is_imported_and_both_have_used_the_same(server, session):
+    server.prompt(session, "hello")
+    server.wait(session)
+    piece = server.call("session/export", sessionId=session)
+    assert piece.get("nextCursor") is None
+    imported = server.call("session/import", content=piece["text"], newId=True)
+    assert imported["exportedId"] == session
+    copy = imported["session"]["sessionId"]
+    used = [server.call("session/usage", sessionId=each, limit=1) for each in (session, copy)]
+    assert used[0]["total"] == used[1]["total"]
+    assert used[0]["total"]["runs"] == len(used[0]["runs"]) == 1
+    assert refusal(server, "session/import", content=piece["text"])["data"]["kind"] == "sessionExists"
 
 
 def test_a_page_ends_at_a_mebibyte_too(server, work):
