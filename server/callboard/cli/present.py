@@ -38,7 +38,7 @@ from callboard_rpc.events import (
 
 from . import cards
 from .terminal import block, line
-from .wording import OUTCOME_WORDS, duration, plural, usage
+from .wording import OUTCOME_WORDS, duration, usage
 
 
 @define
@@ -201,7 +201,8 @@ class Presenter:
             case SessionForked(forked_from=origin):
                 self.say((f"── taken over from {origin.session_id} until here ──", "dim"))
             case SessionRewound(turns=turns):
-                self.say((f"↶ rewound: the last {plural(turns, 'turn')} count no longer", "yellow"))
+                gone = "turn counts" if turns == 1 else f"{turns} turns count"
+                self.say((f"↶ rewound: the last {gone} no longer", "yellow"))
             case SessionDeleted():
                 self.say(("the session was deleted", "yellow"))
             case ModeChanged(mode=mode):
