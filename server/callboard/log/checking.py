@@ -73,10 +73,16 @@ def check(
         except CallboardError as fault:
             if fault.kind != "storeCorrupt":
                 raise
-            found = Finding(part="file", message=fault.message)
-            report = Report(path=path, version=0, findings=(found,), **_NOTHING)
+            report = _unreadable(path, fault.message)
+        except sqlite3.Error as fault:
+            report = _unreadable(path, f"it cannot be read as a store: {fault}")
     carebook.note(path, "check", {"at": now(), "problems": len(report.problems)})
     return report
+
+
+def _unreadable(path: Path, why: str) -> Report:
+    found = Finding(part="file", message=why)
+    return Report(path=path, version=0, findings=(found,), **_NOTHING)
 
 
 def _look(

@@ -24,7 +24,8 @@ LEFT JOIN hosts h ON h.host_id = o.host_id
 WHERE o.fence IS NOT NULL;
 
 -- name: owners_of_nothing
-SELECT session_id FROM owners WHERE session_id NOT IN (SELECT session_id FROM heads);
+SELECT session_id FROM owners
+WHERE fence IS NOT NULL AND session_id NOT IN (SELECT session_id FROM heads);
 
 -- name: fences_behind
 SELECT session_id FROM owners WHERE fence >= next_fence;

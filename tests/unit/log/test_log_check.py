@@ -162,6 +162,14 @@ async def test_a_store_whose_schema_is_damaged_is_a_finding_too(store_path: Path
     assert report.events == 0
 
 
+async def test_a_table_that_is_missing_is_a_finding_too(store_path: Path) -> None:
+    await fill(store_path)
+    alter(store_path, "DROP TABLE search_progress")
+    report = look(store_path)
+    assert parts(report.problems) == ["file"]
+    assert "search_progress" in report.problems[0].message
+
+
 async def test_projections_that_an_old_event_cannot_take_are_told_by_position(
     store_path: Path,
 ) -> None:
