@@ -14,6 +14,7 @@ from callboard_client import (
     RemoteError,
     StartError,
     api,
+    history,
 )
 from callboard_rpc.common import SessionId
 from callboard_rpc.methods import METHODS
@@ -67,7 +68,7 @@ async def test_a_method_outside_of_the_table_is_refused_before_it_is_sent(start)
 
 
 async def test_every_request_of_the_table_has_a_typed_method() -> None:
-    source = inspect.getsource(api)
+    source = inspect.getsource(api) + inspect.getsource(history)
     own = {"initialize", "shutdown", "event/subscribe", "event/unsubscribe"}
     requests = {
         method.name
