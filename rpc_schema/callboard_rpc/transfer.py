@@ -51,8 +51,7 @@ class UsageSum:
     """Usage over `runs` turns and `summaries` made outside of them or for them.
 
     Each of the `unknown_` numbers says for how many of them a figure is not, or not wholly, known: the
-    sum then is less than what was used, and ``usage.partial`` is true. A run that is under way has told
-    nothing yet. `costs` has a row for each currency; ``usage.cost`` is null when there are several.
+    sum then is less than what was used. A run that is under way has told nothing yet, and counts there. `costs` has a row for each currency; ``usage.cost`` is null when there are several.
     """
 
     usage: Usage

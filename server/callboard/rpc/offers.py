@@ -82,7 +82,9 @@ class Offers:
         match record.value:
             case ApprovalRequest(approval=approval):
                 # without a fence it is history from a file, and was decided long ago
-                if record.fence and self._subscriptions.covers(approval.session_id, approval.root_id):
+                if record.fence and self._subscriptions.covers(
+                    approval.session_id, approval.root_id
+                ):
                     self._offer(approval)
             case ApprovalDecision(approval_id=approval_id):
                 self._take_back(record.session_id, approval_id)

@@ -88,7 +88,8 @@ async def summarise(
         covers_through=covers_through,
         author=author,
         reason=reason,
-        usage=usage if usage.requests else None,
+        # a provider that told nothing did not do it for nothing
+        usage=usage if usage.requests else Usage(requests=1, partial=True),
         model=model.card.model_id,
     )
 

@@ -93,6 +93,7 @@ class Inheritance:
                 return record.data
             case "summary":
                 summary = orjson.loads(record.data)
+                summary.pop("usage", None)  # it was spent by the origin
                 covered = bisect_right(self._taken, summary["coversThrough"])
                 return _text({**summary, "coversThrough": _FIRST - 1 + covered})
             case "plan_updated":

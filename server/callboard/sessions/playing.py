@@ -10,13 +10,13 @@ from typing import Any, BinaryIO, Final, cast
 
 from attrs import define, field, frozen
 
-from callboard_rpc.common import Usage
 from callboard_rpc.errors import CallboardError
 
 from ..log.faults import store_error
 from ..log.importing import Scratch
 from ..turns.finish import Ending, close_turn
 from ..turns.reservation import SYSTEM, Grant
+from ..turns.usage import reported
 from .transfer import (
     BlobPiece,
     Header,
@@ -219,7 +219,9 @@ class _Player:
         if self.vetting.turn is not None:
             turn_id = self._new(self.vetting.turn.turn_id)
             grant = Grant(session_id=self.session_id, turn_id=turn_id, fence=0)
-            ending = Ending(outcome="interrupted", usage=Usage(partial=True), reason=_REASON)
+            ending = Ending(
+                outcome="interrupted", usage=reported(tx, self.session_id, turn_id), reason=_REASON
+            )
             close_turn(tx, grant, ending, actor=SYSTEM)
         return Played(
             session_id=self.session_id,

@@ -222,6 +222,7 @@ WITH used (session_id, model, usage, is_run) AS (
   UNION ALL
   SELECT e.session_id, json_extract(e.data, '$.model'), json_extract(e.data, '$.usage'), 0 FROM events e
   WHERE e.type = 'summary' AND e.session_id IN (SELECT value FROM json_each(?1))
+    AND json_extract(e.data, '$.usage') IS NOT NULL
 ), part AS (
   SELECT session_id, model, is_run, usage,
          coalesce(json_extract(usage, '$.requests'), 0) AS requests,

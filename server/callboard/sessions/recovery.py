@@ -15,7 +15,7 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 
-from callboard_rpc.common import MessageContent, MessageId, TextContent, Thinking, Usage
+from callboard_rpc.common import MessageContent, MessageId, TextContent, Thinking
 from callboard_rpc.events import Author, Message
 
 from ..log.faultpoints import point
@@ -27,6 +27,7 @@ from ..turns.finish import Ending, Hook, close_turn
 from ..turns.parking import cancelled, park, waits_only
 from ..turns.projection import SQL as TURN_SQL
 from ..turns.reservation import SYSTEM, Grant, seize
+from ..turns.usage import reported
 from .projection import SQL
 
 _log = logging.getLogger(__name__)
@@ -98,7 +99,8 @@ def interrupt(tx: Transaction, grant: Grant, hooks: Sequence[Hook] = ()) -> None
     if turn is None or turn[7] is not None:
         tx.execute(TURN_SQL["release"], grant.session_id, grant.fence)
         return
-    ending = Ending(outcome="interrupted", usage=Usage(partial=True), reason=_GONE)
+    used = reported(tx, grant.session_id, grant.turn_id)
+    ending = Ending(outcome="interrupted", usage=used, reason=_GONE)
     wish = cancelled(tx, grant, ending)
     waiting = waits_only(tx, grant) if wish is None else ()
     if waiting:

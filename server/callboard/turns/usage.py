@@ -1,8 +1,13 @@
 """Adding up usage. Unknown stays unknown; a sum with an unknown part says that it is partial."""
 
 import attrs
+import orjson
 
 from callboard_rpc.common import Usage
+from callboard_rpc.convert import structure_lenient
+
+from ..log.transaction import Transaction
+from .projection import SQL
 
 _TOKENS = (
     "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens",
@@ -38,6 +43,15 @@ def add(total: Usage, more: Usage) -> Usage:
         else total.context_tokens,
         **sums,
     )
+
+
+def reported(tx: Transaction, session_id: str, turn_id: str) -> Usage:
+    """What a turn's messages say that it used, for an end that is written by somebody else than who ran
+    it. Partial: an answer of calls alone has no message, and the last one may have been under way."""
+    total = Usage()
+    for (text,) in tx.all(SQL["usages_of_turn"], session_id, turn_id):
+        total = add(total, structure_lenient(orjson.loads(text), Usage))
+    return attrs.evolve(total, partial=True)
 
 
 def spent_tokens(usage: Usage) -> int:

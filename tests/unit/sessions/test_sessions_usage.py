@@ -9,9 +9,20 @@ from sessions_kit import Player, host_with, says
 
 from callboard.log.transaction import Transaction
 from callboard.models.base import ModelEvent, ModelRequest, Stop, TextDelta, UsageReport
+from callboard.sessions.recovery import interrupt
+from callboard.turns.projection import SQL as TURN_SQL
+from callboard.turns.reservation import Grant
 from callboard.turns.usage import add
-from callboard_rpc.common import Actor, Usage
-from callboard_rpc.events import Author, SessionCreated, Summary, Trigger, TurnFinished, TurnStarted
+from callboard_rpc.common import Actor, TextContent, Usage
+from callboard_rpc.events import (
+    Author,
+    Message,
+    SessionCreated,
+    Summary,
+    Trigger,
+    TurnFinished,
+    TurnStarted,
+)
 from callboard_rpc.transfer import Cost
 from harness.inside import host_in, idle, new_session, say
 
@@ -199,3 +210,62 @@ async def test_an_answer_that_was_cut_off_is_not_for_nothing(tmp_path: Path) -> 
         (first,) = (await host.usage.of(session_id)).runs
         assert first.state == "failed"
         assert first.usage == Usage(requests=1, partial=True)
+
+
+async def test_what_a_fork_inherits_was_used_by_its_origin(tmp_path: Path) -> None:
+    player = Player([says(f"{n}", usage=used(10)) for n in range(5)] + [says("the summary")])
+    async with host_with(tmp_path, player) as host:
+        session_id = await new_session(host, tmp_path)
+        for n in range(5):
+            await say(host, session_id, f"prompt {n}")
+            await idle(host, session_id)
+        assert await host.compacting.compact(session_id, by=AGENT, instructions=None)
+        await say(host, session_id, "last")
+        await idle(host, session_id)
+        total = (await host.usage.of(session_id)).total
+        assert (total.runs, total.summaries, total.unknown_tokens) == (6, 1, 2)
+        assert total.usage == (await host.reading.session(session_id)).usage
+        fork = await host.forking.fork(session_id, at_turn_id=None, title=None, by=AGENT)
+        inherited = (await host.usage.of(fork.session_id)).total
+        assert (inherited.runs, inherited.summaries, inherited.usage) == (0, 0, Usage())
+        assert fork.usage is None
+
+
+async def test_a_turn_whose_server_died_has_used_what_its_messages_say(tmp_path: Path) -> None:
+    async with host_in(tmp_path) as host:
+        session_id = await new_session(host, tmp_path)
+
+        def die(tx: Transaction) -> None:
+            grant = Grant(session_id=session_id, turn_id=tx.new_id("trn"), fence=1)
+            tx.execute(TURN_SQL["take"], session_id, 2, 1, "run", grant.turn_id, "host_gone")
+            tx.append(
+                session_id,
+                TurnStarted(
+                    turn_id=grant.turn_id,
+                    index=0,
+                    trigger=Trigger(kind="prompt"),
+                    model="m",
+                    mode="work",
+                ),
+                actor=AGENT,
+                turn_id=grant.turn_id,
+                fence=1,
+            )
+            tx.append(
+                session_id,
+                Message(
+                    message_id=tx.new_id("msg"),
+                    author=Author(kind="agent", name="default", id=session_id),
+                    content=(TextContent(text="so far"),),
+                    usage=used(21, 0.25, "USD"),
+                ),
+                actor=AGENT,
+                turn_id=grant.turn_id,
+                fence=1,
+            )
+            interrupt(tx, grant)
+
+        await host.log.transact(die)
+        (run_,) = (await host.usage.of(session_id)).runs
+        assert run_.state == "interrupted"
+        assert run_.usage == used(21, 0.25, "USD", partial=True)
