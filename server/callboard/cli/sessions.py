@@ -23,7 +23,9 @@ from .server import StoreOption, connect_existing
 from .terminal import line, open_console, write_json_line
 from .wording import local_time, plural, usage
 
-app = App(name="sessions", help="List, show, search, fork, rewind, export, import and delete sessions.")
+app = App(
+    name="sessions", help="List, show, search, fork, rewind, export, import and delete sessions."
+)
 app.command(import_session, name="import")
 app.command(fork)
 app.command(rewind)
