@@ -68,13 +68,7 @@ class ServerProcess:
         )
         self.stderr_path = folder / f"stderr-{os.getpid()}-{id(self)}.txt"
         self._stderr = self.stderr_path.open("wb")
-        self.process = subprocess.Popen(
-            [sys.executable, *program, *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._stderr,
-            env=env,
-        )
+        self.process = self._started([sys.executable, *program, *arguments], env)
         self.answer = answer
         self.seen: list[dict[str, Any]] = []
         self._inbox: queue.Queue[dict[str, Any] | None] = queue.Queue()
@@ -92,6 +86,16 @@ class ServerProcess:
                 **(callboard or {}),
             }
             self.hello = self.call("initialize", processId=None, callboard=params)
+
+    def _started(self, command: list[str], environ: dict[str, str]) -> Any:
+        """The process, with pipes for its input and output; it may be started in another way."""
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
+            env=environ,
+        )
 
     # --- plain traffic ---
 

@@ -24,25 +24,29 @@ def _pass_on(name: str) -> None:
     """Does nothing: no test wants anything of this process."""
 
 
-def _armed(wanted: str) -> Callable[[str], None]:
-    name, _, nth = wanted.partition(":")
-    left = int(nth or 1)
+class _Armed:
+    """Kills this process at the wanted passing of the wanted point."""
 
-    def point(passed: str) -> None:
-        nonlocal left
-        if passed != name:
+    def __init__(self, wanted: str) -> None:
+        self.want(wanted)
+
+    def want(self, wanted: str) -> None:
+        """``NAME[:NTH]``."""
+        self._name, _, nth = wanted.partition(":")
+        self._left = int(nth or 1)
+
+    def __call__(self, name: str) -> None:
+        if name != self._name:
             return
-        left -= 1
-        if left == 0:
+        self._left -= 1
+        if self._left == 0:
             os.write(2, f"killed at {name}\n".encode())
             os.kill(os.getpid(), signal.SIGKILL)
-
-    return point
 
 
 _wanted = os.environ.pop(VARIABLE, "")
 ARMED = bool(_wanted)
-point: Callable[[str], None] = _armed(_wanted) if ARMED else _pass_on
+point: Callable[[str], None] = _Armed(_wanted) if ARMED else _pass_on
 """``point("turns.call_ran")``: here a test may end this process."""
 
 

@@ -1,0 +1,365 @@
+"""SIGKILL at every named commit and between them: nothing is lost, and nothing is done twice.
+
+Each case plays a scene on a real server that dies at one point, and compares what comes of it with what
+was in the store at that moment (`crash_ledger`).
+"""
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import crash_scenes as scenes
+import crash_source
+import pytest
+from crash_ledger import (
+    TOLD_APART,
+    Snapshot,
+    check_after,
+    check_effects,
+    held,
+    said_in,
+    sessions_of,
+    snapshot,
+    waiting_approvals,
+)
+from crash_scenes import PRELUDES, SHARED, Play
+from crash_stage import CLIENT, Stage, die
+from crash_zygote import ForkedServer
+
+from callboard.approvals import service as approvals
+from callboard.host import Host
+from callboard.log.search import searchable_text
+from callboard.sessions import projection as sessions
+from callboard.turns import projection as turns
+from callboard_rpc.errors import CallboardError
+from harness.process import ServerProcess
+
+pytestmark = pytest.mark.anyio
+
+STAGES = ("deciding", "committed", "told")
+
+PARTS = frozenset(
+    {
+        "log.joined",
+        "sessions.close",
+        "sessions.delete",
+        "sessions.reserve_selected",
+        "sessions.rewind",
+        "sessions.wake",
+        "turns.admit",
+        "turns.writes",
+    }
+)
+"""Written inside of other transactions; no commits by themselves."""
+
+UNREACHED = frozenset(
+    {
+        "inbox.acknowledge",
+        "inbox.activate",
+        "inbox.authorise",
+        "inbox.claim",
+        "inbox.deliver",
+        "inbox.renew",
+        "inbox.request_activation",
+        "inbox.send",
+        "inbox.source",
+        "log.append",
+        "log.rebuild",
+        "sessions.adopt",
+        "sessions.forget",
+        "sessions.tell",
+        "sessions.wake_waiting",
+    }
+)
+"""Commits that no request of a client leads to."""
+
+COMMITS: dict[str, tuple[Play, ...]] = {
+    "approvals.add_rule": (scenes.change,),
+    "approvals.answer": (scenes.approve, scenes.resume, scenes.answering),
+    "approvals.expire_due": (scenes.expire,),
+    "approvals.remove_rule": (scenes.change,),
+    "approvals.settle": (scenes.approve_for_good,),
+    "log.append_draft": (scenes.talk, scenes.think),
+    "log.index_batch": (scenes.talk,),
+    "log.put_blob": (scenes.loud,),
+    "rpc.keep": (scenes.keyed,),
+    "rpc.prune": (scenes.talk,),
+    "sessions.cancel": (scenes.cancel, scenes.cancel_asking, scenes.cancel_queue, scenes.steering),
+    "sessions.conclude": (scenes.recover, scenes.resume),
+    "sessions.create": (scenes.talk, scenes.keyed),
+    "sessions.leave": (scenes.leave,),
+    "sessions.prompt": (scenes.talk, scenes.keyed),
+    "sessions.publish": (scenes.fork,),
+    "sessions.publish_piece": (scenes.bring_in,),
+    "sessions.quietly": (scenes.close, scenes.delete),
+    "sessions.register": (scenes.talk,),
+    "sessions.remove": (scenes.edit_queue,),
+    "sessions.seize_runs": (scenes.recover, scenes.resume),
+    "sessions.set_archived": (scenes.change,),
+    "sessions.stop": (scenes.close,),
+    "sessions.summarise": (scenes.compact,),
+    "sessions.take_back": (scenes.tidy,),
+    "sessions.update": (scenes.change, scenes.edit_queue),
+    "turns.abandon": (scenes.compact,),
+    "turns.begin": (scenes.hooked,),
+    "turns.boundary": (scenes.steer,),
+    "turns.keep": (scenes.run, scenes.write, scenes.read),
+    "turns.kept_from_ending": (scenes.hooked,),
+    "turns.prepare": (scenes.compact, scenes.rewind),
+    "turns.reserve": (scenes.talk, scenes.resume, scenes.watched),
+    "turns.run_calls": (scenes.run, scenes.approve, scenes.watched),
+    "turns.stream": (scenes.busy,),
+    "turns.try_to_end": (scenes.talk, scenes.run, scenes.watched),
+    "turns.write": (scenes.rewind,),
+    "turns.write_end": (
+        scenes.cancel,
+        scenes.fail,
+        scenes.cancel_asking,
+        scenes.leave_asking,
+        scenes.leave_running,
+    ),
+}
+"""The scenes in which each commit is cut off, at all of its stages."""
+
+MORE = {
+    "approvals.answer": (("approvals.answer.committed:2", scenes.approve),),
+    "sessions.prompt": (
+        ("sessions.prompt.committed:2", scenes.steer),
+        ("sessions.prompt.committed:3", scenes.queue),
+    ),
+    "sessions.publish": (
+        ("sessions.publish.deciding:2", scenes.fork),
+        ("sessions.publish.committed:2", scenes.fork),
+    ),
+    "sessions.publish_piece": (
+        ("sessions.publish_piece.deciding:2", scenes.bring_in),
+        ("sessions.publish_piece.committed:2", scenes.bring_in),
+    ),
+    "sessions.quietly": tuple(
+        (f"sessions.quietly.{stage}:2", play)
+        for play in (scenes.close, scenes.delete)
+        for stage in STAGES
+    ),
+    "turns.keep": (
+        ("turns.keep.deciding:2", scenes.run),
+        ("turns.keep.committed:2", scenes.run),
+    ),
+    "turns.reserve": (
+        ("turns.reserve.committed:2", scenes.queue),
+        ("turns.reserve.deciding:2", scenes.cancel),
+    ),
+}
+"""Later passings of the same points."""
+
+BETWEEN: dict[str, tuple[tuple[str, Play], ...]] = {
+    "log.checkpointed": (("", scenes.bulky),),
+    "log.checkpointing": (("", scenes.bulky),),
+    "log.migrated": (("", scenes.talk),),
+    "log.migrating": (("", scenes.talk),),
+    "log.store_made": (("", scenes.talk),),
+    "sessions.commands_ended": (("", scenes.recover),),
+    "sessions.import_played": (("", scenes.bring_in),),
+    "sessions.host_gone": (("", scenes.recover), ("", scenes.resume)),
+    "tools.command_started": (("", scenes.run), ("", scenes.watched)),
+    "tools.file_filled": (("", scenes.write), (":2", scenes.write)),
+    "tools.file_replaced": (("", scenes.write), (":2", scenes.write)),
+    "turns.answered": (("", scenes.run), (":2", scenes.run), ("", scenes.watched)),
+    "turns.call_begins": (("", scenes.run), (":2", scenes.run), ("", scenes.resume)),
+    "turns.call_ran": (
+        ("", scenes.run),
+        (":2", scenes.run),
+        ("", scenes.read),
+        ("", scenes.resume),
+        ("", scenes.watched_asking),
+    ),
+    "turns.draft_due": (("", scenes.talk), (":3", scenes.talk)),
+    "turns.restored": (("", scenes.resume),),
+    "turns.stopped": (("", scenes.cancel), ("", scenes.leave_running)),
+    "turns.streamed": (
+        ("", scenes.talk),
+        (":4", scenes.talk),
+        (":12", scenes.talk),
+        (":2", scenes.think),
+    ),
+}
+
+
+def _cases() -> Iterator[tuple[str, Play]]:
+    for name, plays in COMMITS.items():
+        yield from ((f"{name}.{stage}", play) for play in plays for stage in STAGES)
+        yield from MORE.get(name, ())
+    for name, cases in BETWEEN.items():
+        yield from ((name + nth, play) for nth, play in cases)
+
+
+CASES = tuple(_cases())
+
+
+def test_execution_51_every_commit_and_every_point_has_its_cases() -> None:
+    """A new commit or point is to be entered above, with a scene that passes it."""
+    known = COMMITS.keys() | PARTS | UNREACHED
+    assert crash_source.commits() == known
+    assert crash_source.points() == BETWEEN.keys()
+    assert len(CASES) >= 60
+
+
+@pytest.mark.parametrize(
+    ("fault", "play"), CASES, ids=[f"{fault}-{play.__name__}" for fault, play in CASES]
+)
+async def test_execution_51_killed_at(fault: str, play: Play, tmp_path: Path) -> None:
+    asks = play.__name__ in _ASKING
+    stage = Stage(
+        tmp_path,
+        execute="ask" if asks else "allow",
+        hooks=play is scenes.hooked,
+        expire_s=1.0 if play is scenes.expire else None,
+    )
+    PRELUDES.get(play, _nothing)(stage)
+    die(stage, fault, play)
+    before = snapshot(stage.store, shared=play in SHARED)
+    alive = {stage.host_id(server) for server in stage.others}
+    _check_acknowledged(stage, before)
+    stage.let_go()
+    if stage.others:
+        _finish_with(stage, stage.others[0])
+    stage.end_others()
+    if play is scenes.keyed:
+        _send_again(stage)
+    async with stage.restarted() as host:
+        await _drive(stage, host, waiting_approvals(before, alive=alive) if not alive else set())
+        await _check_projections(host)
+    end = snapshot(stage.store)
+    check_after(before, end, alive=alive)
+    _check_acknowledged(stage, end)
+    _check_prompts(stage, end)
+    _check_search(end)
+    check_effects(end, stage.ran, deleted=before.deleted)
+    _check_files(stage, end)
+    async with stage.restarted():
+        pass
+    held(snapshot(stage.store).sessions == end.sessions, "another start wrote something")
+
+
+_ASKING = frozenset(
+    {
+        "approve", "approve_for_good", "expire", "cancel_asking", "leave_asking", "resume",
+        "drop_parked", "watched_asking", "answering",
+    }
+)  # fmt: skip
+
+
+def _nothing(_: Stage) -> None:
+    pass
+
+
+# --- the way on ------------------------------------------------------------------------------------
+
+
+async def _drive(stage: Stage, host: Host, kept: set[str]) -> None:
+    """Answers what is asked until all is idle. `kept` must still be asked, under the same ids."""
+    pending, _ = await host.approvals.page(state="pending")
+    listed = {a.approval_id for a in pending}
+    held(kept <= listed, "approvals are gone:", kept - listed)
+    while True:
+        for approval in (await host.approvals.page(state="pending"))[0]:
+            with contextlib.suppress(CallboardError):  # it has expired just now
+                await host.approvals.answer(
+                    approval.approval_id, "allow_once", by=CLIENT, via="method"
+                )
+        found, _ = await host.reading.sessions(
+            cwd=None, status=None, archived=None, parent=None, query=None, before=1 << 62, limit=50
+        )
+        for session in found:
+            if session.status != "closed":
+                await host.waiting.wait(
+                    session.session_id, until="attention", turn_id=None, timeout_s=30
+                )
+        if not (await host.approvals.page(state="pending"))[0]:
+            break
+    await host.log.index_all()
+
+
+def _finish_with(stage: Stage, server: ServerProcess) -> None:
+    """Another process, which was there all along, does what is to be done."""
+    for session in server.call("session/list")["data"]:
+        stage.answer_all(server, session["sessionId"])
+
+
+def _send_again(stage: Stage) -> None:
+    """The client repeats its requests with their keys: each is done once, whatever became of it."""
+    with ForkedServer(stage.folder, model=stage.model, client_id="tests", approvals=False) as again:
+        first = stage.create(again, idempotencyKey="create")
+        held(set(stage.created) == {first}, "created twice:", stage.created)
+        stage.creating = 1
+        known = stage.said[0].seq if stage.said else None
+        stage.said.clear()
+        stage.prompt(again, first, "run", idempotencyKey="prompt")
+        held(known in (None, stage.said[0].seq), "prompted twice:", known, stage.said)
+        again.wait(first)
+
+
+# --- what must hold --------------------------------------------------------------------------------
+
+
+def _check_acknowledged(stage: Stage, shot: Snapshot) -> None:
+    """What a client was told is there."""
+    for session_id in stage.created:
+        there = session_id in shot.sessions or session_id in shot.deleted
+        held(there, "a session is gone:", session_id)
+    found = sessions_of(shot)
+    for said in stage.said:
+        if said.seq is not None and said.session_id not in shot.deleted:
+            there = found[said.session_id].triggers.get(said.seq)
+            held(there == said.text[:TOLD_APART], "lost:", said.seq, there)
+
+
+def _check_prompts(stage: Stage, end: Snapshot) -> None:
+    """Each prompt is there once, or not at all when nobody was told that it is."""
+    logs = sessions_of(end)
+    whole = [said_in(end.sessions[session_id]) for session_id in logs]
+    for copy in end.copied:
+        held(said_in(end.sessions[copy]) in whole, copy, "is not all of", whole)
+    found = Counter(text for session in logs.values() for text in session.triggers.values())
+    said = Counter(said.text[:TOLD_APART] for said in stage.said)
+    held(all(found[text] <= said[text] for text in found), "twice:", found - said)
+    held(len(end.sessions) <= stage.creating, len(end.sessions), "of", stage.creating, "sessions")
+
+
+def _check_search(end: Snapshot) -> None:
+    import orjson
+
+    texts = [
+        e["pos"] for e in end.events if searchable_text(e["type"], orjson.dumps(e["data"]).decode())
+    ]
+    held(Counter(end.searchable) == Counter(texts), "the index has", end.searchable, "of", texts)
+
+
+def _check_files(stage: Stage, end: Snapshot) -> None:
+    """A file is the old or the new one, and the new one if that was said."""
+    said = {
+        e["data"]["name"]: e["data"]["status"] for e in end.events if e["type"] == "tool_result"
+    }
+    new = stage.cwd / "new.txt"
+    held(not new.exists() or new.read_text() == "all of it", "half a file")
+    held(new.exists() or said.get("write_file") != "ok", "a file is said to be written")
+    seed = (stage.cwd / "seed.txt").read_text()
+    held(seed in ("seed\n", "plant\n"), "half a file:", seed)
+    held(seed == "plant\n" or said.get("edit_file") != "ok", "a file is said to be changed")
+
+
+async def _check_projections(host: Host) -> None:
+    names = [
+        table
+        for projection in (turns.PROJECTION, approvals.PROJECTION, sessions.PROJECTION)
+        for table in projection.tables
+    ]
+
+    async def rows() -> dict[str, list[object]]:
+        return {
+            name: sorted(await host.log.query(f"SELECT * FROM {name}"), key=repr) for name in names
+        }
+
+    before = await rows()
+    await host.log.rebuild()
+    held(await rows() == before, "the projections are not what the log says")
