@@ -4,6 +4,7 @@ import base64
 import json
 import uuid
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -490,6 +491,58 @@ def test_a_long_session_is_summarised_by_command(server, session):
     server.wait(session)
 
 
+@shows("session/rewind", "session/fork")
+def test_a_session_goes_back_to_before_a_turn_and_a_fork_goes_on_from_there(server, session):
+    for text in ("one", "write it"):
+        server.prompt(session, text)
+        approvals = server.wait(session, "attention")["approvals"]
+        for approval in approvals:
+            server.call("approval/answer", approvalId=approval["approvalId"], optionId="allow_once")
+        server.wait(session)
+    _, second = [t["turnId"] for t in server.call("session/turns", sessionId=session)["data"]]
+    done = server.call("session/rewind", sessionId=session, beforeTurnId=second)
+    assert (done["turns"], done["filesRestored"], done["commands"]) == (1, False, 0)
+    assert [Path(path).name for path in done["changedPaths"]] == ["note.txt"]
+    event = server.events(session)[done["eventSeq"] - 1]
+    assert event["data"]["beforeSeq"] == done["beforeSeq"]
+    assert server.wait(session)["finalText"] == "You said one."
+    again = refusal(server, "session/rewind", sessionId=session, beforeTurnId=second)
+    assert again["data"]["kind"] == "turnNotFound"
+    made = server.call("session/fork", sessionId=session, atTurnId=second)["session"]
+    assert made["forkedFrom"]["turnId"] == second
+    said = [e for e in server.events(made["sessionId"]) if e["type"] == "tool_result"]
+    assert [e["data"]["name"] for e in said] == ["write_file"]
+
+
+@shows("session/queue", "session/queueUpdate", "session/queueRemove")
+def test_prompts_that_wait_are_listed_page_by_page_changed_and_removed(server, session):
+    server.prompt(session, "hang")
+    seqs = [server.prompt(session, f"queued {n}")["eventSeq"] for n in range(3)]
+    listed = []
+    cursor = {}
+    while True:
+        page = server.call("session/queue", sessionId=session, limit=2, **cursor)
+        listed += page["data"]
+        if not page.get("nextCursor"):
+            break
+        cursor = {"cursor": page["nextCursor"]}
+    assert [each["eventSeq"] for each in listed] == seqs
+    other = [{"type": "text", "text": "other words"}]
+    server.call("session/queueUpdate", sessionId=session, eventSeq=seqs[0], content=other)
+    for seq in seqs[1:]:
+        server.call("session/queueRemove", sessionId=session, eventSeq=seq, reason="no need")
+    (left,) = server.call("session/queue", sessionId=session)["data"]
+    assert (left["content"], left["eventSeq"]) == (other, seqs[0])
+    error = refusal(server, "session/queueRemove", sessionId=session, eventSeq=seqs[1])
+    assert error["data"]["kind"] == "promptNotFound"
+    server.call("session/cancel", sessionId=session)
+    assert server.wait(session)["finalText"] == "You said other words."
+    error = refusal(
+        server, "session/queueUpdate", sessionId=session, eventSeq=seqs[0], content=other
+    )
+    assert error["data"]["kind"] == "promptTaken"
+
+
 @shows("session/search")
 def test_a_search_finds_words_newest_first_in_one_session_or_folder(server, session, work):
     word = f"zebra{uuid.uuid4().hex}"
@@ -550,7 +603,9 @@ def test_an_export_is_imported_and_both_have_used_the_same(server, session):
     used = [server.call("session/usage", sessionId=each, limit=1) for each in (session, copy)]
     assert used[0]["total"] == used[1]["total"]
     assert used[0]["total"]["runs"] == len(used[0]["runs"]) == 1
-    assert refusal(server, "session/import", content=piece["text"])["data"]["kind"] == "sessionExists"
+    assert (
+        refusal(server, "session/import", content=piece["text"])["data"]["kind"] == "sessionExists"
+    )
 
 
 def test_a_page_ends_at_a_mebibyte_too(server, work):

@@ -55,6 +55,7 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
         return await sized(fetch, page_size(params.limit, limits.page_items), limits.page_bytes)
 
     async def update(call: Call, params: SessionQueueUpdateParams) -> SessionQueueResult:
+        await host.reading.session(params.session_id)  # before what may be wrong with the content
         return changed(
             await host.queue.update(
                 params.session_id, params.event_seq, params.content, by=actor_of(call)
