@@ -20,6 +20,8 @@ from .transaction import SQL, Transaction
 INDEXED_TYPES = ("message", "directive", "tool_result", "summary", "prompt_updated")
 _SAID = ("message", "prompt_updated")
 _BATCH = 500
+_BATCH_CHARS = 1024 * 1024
+"""Text that is indexed in one transaction: nobody else can write meanwhile, and all of it is in the WAL."""
 _STEPS = 2_000
 """Instructions of SQLite between two looks at whether to stop."""
 _MAX_TERMS = 64
@@ -75,10 +77,16 @@ def index_batch(transaction: Transaction) -> bool:
     """Indexes the next events; True while there are more. Runs in the writer's thread."""
     through: int = transaction.value(SQL["indexed_through"])
     rows = transaction.all(SQL["to_index"], through, _BATCH)
+    left = _BATCH_CHARS
     for pos, kind, data in rows:
         text = searchable_text(kind, data)
         if text is not None:
             transaction.execute(SQL["insert_search_row"], pos, text)
+            transaction.bytes += 2 * len(text)
+            left -= len(text)
+        if left <= 0 and pos != rows[-1][0]:
+            transaction.execute(SQL["set_indexed_through"], pos)
+            return True
     if rows:
         transaction.execute(SQL["set_indexed_through"], rows[-1][0])
     return len(rows) == _BATCH
