@@ -60,7 +60,7 @@ async def test_interrupts_69_much_text_is_indexed_in_pieces(store_path: Path) ->
 
         def say_much(tx: Transaction) -> list[int]:
             for n in range(100):
-                tx.append("ses_a", returned(f"c{n}", f"w{n} " * 10_000), actor=AGENT)
+                tx.append("ses_a", returned(f"c{n}", f"w{n} " + "filler " * 6_000), actor=AGENT)
             pieces: list[int] = []
             while search.index_batch(tx):
                 pieces.append(tx.value("SELECT through FROM search_progress"))
