@@ -18,6 +18,17 @@ from callboard.log import faultpoints
 from harness.process import ServerProcess
 
 _NEVER = "no point at all"
+_IMPORTED = [
+    "anyio._backends._asyncio",
+    "callboard.cli",
+    "callboard.models.scenario_file",
+    "callboard.models.scripted",
+    "callboard.rpc.serve",
+    "callboard.rpc.service",
+    "psutil",
+    "uvloop",
+    "yaml",
+]
 _FORKING = multiprocessing.get_context("forkserver")
 
 
@@ -47,8 +58,7 @@ def _serve(pipes: tuple[Any, Any, Any], environ: dict[str, str], arguments: list
 
 def _start_the_first() -> None:
     """Starts the process that all come from, with the server imported and its points armed."""
-    _FORKING.set_forkserver_preload(["callboard.rpc.service", "callboard.rpc.serve", "callboard.cli",
-                                     "callboard.models.scripted", "callboard.models.scenario_file"])  # fmt: skip
+    _FORKING.set_forkserver_preload(_IMPORTED)
     from multiprocessing.forkserver import ensure_running
 
     before = os.environ.get(faultpoints.VARIABLE)
