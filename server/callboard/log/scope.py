@@ -9,9 +9,9 @@ from .record import Record
 CATALOG_TYPES = frozenset(
     {
         "session_created", "session_updated", "session_archived", "session_unarchived",
-        "session_closed", "session_deleted", "mode_changed", "model_changed", "agent_spawned",
-        "agent_status_changed", "agent_closed", "turn_started", "turn_finished", "turn_parked",
-        "approval_request", "approval_decision",
+        "session_closed", "session_deleted", "session_forked", "session_rewound", "mode_changed",
+        "model_changed", "agent_spawned", "agent_status_changed", "agent_closed", "turn_started",
+        "turn_finished", "turn_parked", "approval_request", "approval_decision",
     }
 )  # fmt: skip
 APPROVAL_TYPES = frozenset({"approval_request", "approval_decision"})

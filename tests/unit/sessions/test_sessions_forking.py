@@ -1,6 +1,7 @@
 """A fork: a session of its own with another one's context, whole or not at all."""
 
 import asyncio
+import time
 from pathlib import Path
 from typing import Any
 
@@ -282,6 +283,26 @@ async def test_a_long_history_is_taken_over_in_pieces_and_found_by_nobody_before
         assert commits[-1][-1].type == "session_forked"
         assert seen == [False] * (len(commits) - 1) + [True]
         assert await context(host, made.session_id) == await context(host, session_id)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+async def test_nobody_waits_long_while_a_hundred_thousand_events_are_forked(tmp_path: Path) -> None:
+    async with host_with(tmp_path, Player([])) as host:
+        session_id = await long_session(host, tmp_path, 100_000)
+        other = await new_session(host, tmp_path)
+        waits: list[float] = []
+        task = asyncio.ensure_future(fork(host, session_id))
+        while not task.done():
+            begun = time.monotonic()
+            await host.sessions.set_archived(other, archived=len(waits) % 2 == 0, by=CLIENT)
+            waits.append(time.monotonic() - begun)
+        made = await task
+        assert made.head_seq > 100_000
+        assert len(waits) > 100
+        slow = [wait for wait in waits if wait >= 0.25]
+        # a machine that does other things may stand still for a moment; a fork may not
+        assert len(slow) <= len(waits) // 100, f"{slow} of {len(waits)} commits"
 
 
 @pytest.mark.parametrize("how", ["cancelled", "origin deleted"])
