@@ -315,7 +315,14 @@ _TABLE = (
         params=SessionQueueUpdateParams,
         result=SessionQueueResult,
         mutates=True,
-        errors=(*_SESSION, "promptNotFound", "promptTaken", "messageTooLarge", *_STORE),
+        errors=(
+            *_SESSION,
+            "promptNotFound",
+            "promptTaken",
+            "messageTooLarge",
+            "hookBlocked",
+            *_STORE,
+        ),
         doc="Changes what a waiting prompt says.",
     ),
     Method(

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from callboard_rpc.events import Author
 from callboard_rpc.history import (
     QueuedPrompt,
     SessionForkParams,
@@ -56,10 +57,12 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
 
     async def update(call: Call, params: SessionQueueUpdateParams) -> SessionQueueResult:
         await host.reading.session(params.session_id)  # before what may be wrong with the content
+        actor = actor_of(call)
+        author = Author(kind="person", name=actor.name or "person", id=actor.id)
+        # what a prompt becomes is asked about like what it was at first
+        content = await host.submitting.asked(params.session_id, params.content, author=author)
         return changed(
-            await host.queue.update(
-                params.session_id, params.event_seq, params.content, by=actor_of(call)
-            )
+            await host.queue.update(params.session_id, params.event_seq, content, by=actor)
         )
 
     async def remove(call: Call, params: SessionQueueRemoveParams) -> SessionQueueResult:
