@@ -226,6 +226,30 @@ def test_what_waits_is_listed_changed_and_removed_from_another_process(
     assert "prompt_updated" in {hit["type"] for hit in hits}
 
 
+def test_what_a_hook_would_refuse_is_no_change_of_a_waiting_prompt_either(
+    tmp_path: Path, model: str, work: Path
+) -> None:
+    config = tmp_path / "home" / "config"
+    config.mkdir(parents=True)
+    hook = "grep -q password && { echo keep your secrets >&2; exit 2; }; exit 0"
+    (config / "config.toml").write_text(
+        f"[[hooks.user_prompt_submit]]\ncommand = '{hook}'\n", "utf-8"
+    )
+    with CheckedServer(tmp_path, model=model) as server:
+        session_id = server.create(work)
+        server.prompt(session_id, "hang")
+        seq = server.prompt(session_id, "next")["eventSeq"]
+        secret = [{"type": "text", "text": "the password is x"}]
+        error = refused(
+            server, "session/queueUpdate", sessionId=session_id, eventSeq=seq, content=secret
+        )
+        assert error["kind"] == "hookBlocked"
+        assert [q["content"][0]["text"] for q in queue(server, session_id)] == ["next"]
+        server.call("session/queueUpdate", sessionId=session_id, eventSeq=seq, content=SAY)
+        assert [q["content"] for q in queue(server, session_id)] == [SAY]
+        server.call("session/cancel", sessionId=session_id, scope="tree")
+
+
 # --- kill -9 --------------------------------------------------------------------------------------
 
 
