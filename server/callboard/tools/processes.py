@@ -296,7 +296,9 @@ def _end(
 
     found = living()
     count = len(found)
+    _halt(found)
     _send(found, signal.SIGTERM)
+    _send(found, signal.SIGCONT)
     deadline = time.monotonic() + GRACE_S
     while found and time.monotonic() < deadline:
         time.sleep(_POLL_S)
@@ -305,12 +307,19 @@ def _end(
         found = living()
         if not found:
             break
+        _halt(found)
         if leader is not None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(leader, signal.SIGKILL)
         _send(found, signal.SIGKILL)
         time.sleep(_POLL_S)
     return count
+
+
+def _halt(processes: "Iterable[psutil.Process]") -> None:
+    """Holds all of them before any is ended: a shell would go on with its next command when the one that
+    it waits for ends first."""
+    _send(processes, signal.SIGSTOP)
 
 
 def _send(processes: "Iterable[psutil.Process]", number: signal.Signals) -> None:
