@@ -293,7 +293,7 @@ async def open_host(
         ),
     )
     async with log, aclosing(HttpClient(redact=redactor.text)) as http:
-        vigil = Vigil(log.feed.version)
+        vigil = Vigil(log.feed.version, log.feed.door)
         presence = Presence(
             log, host_id or ids.new("host"), hooks=_hooks(features), is_alive=vigil.life
         )

@@ -156,6 +156,14 @@ class Feed:
         else:
             self._bell.stop()
 
+    def knock(self) -> None:
+        """Has other processes look at what leaves no event."""
+        self._store.lock.knock()
+
+    def door(self, heard: Callable[[], None]) -> Bell:
+        """Hears when another process knocks."""
+        return Bell(self._store.lock.door, heard, breath_s=_BREATH_S)
+
     def version(self) -> int:
         """Another number than before when something was committed, by whatever process."""
         try:

@@ -72,6 +72,12 @@ else:
         return _try(fd, fcntl.LOCK_EX)
 
 
+def _touch(fd: int) -> None:
+    if sys.platform != "win32":  # where a locked byte cannot be written, and nobody listens
+        with suppress(OSError):
+            os.pwrite(fd, b"\0", 0)
+
+
 class TurnLock:
     """An exclusive lock between processes, and between threads that each own one `TurnLock`.
 
@@ -82,8 +88,10 @@ class TurnLock:
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
         self.bell = directory / "turnstile.lock"
         """The file that `ring` writes to."""
+        self.door = directory / "writer.lock"
+        """The file that `knock` writes to."""
         self._turnstile = os.open(self.bell, flags, 0o600)
-        self._lock = os.open(directory / "writer.lock", flags, 0o600)
+        self._lock = os.open(self.door, flags, 0o600)
 
     @contextmanager
     def held(self) -> Generator[None]:
@@ -99,10 +107,12 @@ class TurnLock:
             _release(self._lock)
 
     def ring(self) -> None:
-        """Tells other processes that there may be something new; takes a microsecond."""
-        if sys.platform != "win32":  # where a locked byte cannot be written, and nobody listens
-            with suppress(OSError):
-                os.pwrite(self._turnstile, b"\0", 0)
+        """Tells other processes that events were committed; takes a microsecond."""
+        _touch(self._turnstile)
+
+    def knock(self) -> None:
+        """Tells other processes of what is seldom and leaves no event: a host came, a session is free."""
+        _touch(self._lock)
 
     def close(self) -> None:
         os.close(self._turnstile)

@@ -62,6 +62,7 @@ class Presence:
     async def arrive(self) -> None:
         """Registers this host and cares for those that are gone."""
         await self._log.transact(self._register)
+        self._log.feed.knock()
         await self.look()
 
     @property

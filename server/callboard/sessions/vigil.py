@@ -1,8 +1,9 @@
 """When there is reason to look at the other hosts: so seldom that it costs nothing, and at once when one
 has died.
 
-The kernel tells of the end of a process of this machine. Beyond that a look is due when something was
-committed, and now and then, since some things come with time alone.
+The kernel tells of the end of a process of this machine, and a host that comes, or leaves a session free,
+knocks. Beyond that a look is due when something was committed, and now and then, since some things come
+with time alone.
 """
 
 import asyncio
@@ -12,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 
+from ..log.bell import Bell
 from .identity import Life, life
 
 _LOOK_S = 0.5
@@ -24,16 +26,21 @@ _SELDOM_S = 2.0
 
 class Vigil:
     """Watches over the hosts whose `life` was asked for. `version` tells changes of the store apart;
-    `clock` is monotonic, in seconds."""
+    `door` hears when another process knocks; `clock` is monotonic, in seconds."""
 
     def __init__(
-        self, version: Callable[[], int], *, clock: Callable[[], float] = time.monotonic
+        self,
+        version: Callable[[], int],
+        door: Callable[[Callable[[], None]], Bell],
+        *,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._version = version
         self._clock = clock
         self._seen: int | None = None
         self._last = clock()
-        self._ended = asyncio.Event()
+        self._called = asyncio.Event()
+        self._door = door(self._called.set)
         self._watched: dict[tuple[int, str], int] = {}
         self._unwatched: set[tuple[int, str]] = set()
 
@@ -51,24 +58,26 @@ class Vigil:
 
     async def due(self) -> None:
         """Waits until there is reason to look."""
+        self._door.listen()
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK_S if self._unwatched else _GLANCE_S):
-                    await self._ended.wait()
+                    await self._called.wait()
             version = self._version()
             if (
-                self._ended.is_set()
+                self._called.is_set()
                 or self._unwatched
                 or version != self._seen
                 or self._clock() - self._last >= _SELDOM_S
             ):
-                self._ended.clear()
+                self._called.clear()
                 self._seen = version
                 self._last = self._clock()
                 return
 
     def close(self) -> None:
         """Watches over nobody any more."""
+        self._door.stop()
         for process in list(self._watched):
             self._forget(process)
 
@@ -89,7 +98,7 @@ class Vigil:
 
     def _has_ended(self, process: tuple[int, str]) -> None:
         self._forget(process)
-        self._ended.set()
+        self._called.set()
 
     def _forget(self, process: tuple[int, str]) -> None:
         descriptor = self._watched.pop(process)

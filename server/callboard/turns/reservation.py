@@ -239,6 +239,7 @@ class Reservations:
             tx.execute(SQL["release"], grant.session_id, grant.fence)
 
         await self._log.transact(commit)
+        self._log.feed.knock()  # what waits here may be another host's to run
 
     def release(self, grant: Grant) -> "asyncio.Task[None]":
         """`abandon` in a task that nobody's cancellation reaches."""

@@ -7,6 +7,8 @@ import sys
 import anyio
 import pytest
 
+from callboard.log.bell import Bell
+from callboard.log.lockfile import TurnLock
 from callboard.sessions import vigil as watching
 from callboard.sessions.identity import identity
 from callboard.sessions.vigil import Vigil
@@ -39,11 +41,23 @@ def clock():
 
 
 @pytest.fixture
-async def vigil(clock, monkeypatch):
+def lock(tmp_path):
+    lock = TurnLock(tmp_path)
+    yield lock
+    lock.close()
+
+
+@pytest.fixture
+def door(lock):
+    return lambda heard: Bell(lock.door, heard, breath_s=0)
+
+
+@pytest.fixture
+async def vigil(clock, door, monkeypatch):
     monkeypatch.setattr(watching, "_GLANCE_S", 0.01)
     monkeypatch.setattr(watching, "_LOOK_S", 0.01)
     store = Store()
-    vigil = Vigil(store, clock=lambda: clock[0])
+    vigil = Vigil(store, door, clock=lambda: clock[0])
     vigil.store = store
     await vigil.due()  # what was committed before
     yield vigil
@@ -66,10 +80,10 @@ async def _is_not_due(vigil: Vigil) -> bool:
     return True
 
 
-async def test_a_death_is_told_by_the_kernel(other, monkeypatch):
+async def test_a_death_is_told_by_the_kernel(other, door, monkeypatch):
     if sys.platform == "linux":  # elsewhere it is looked for
         monkeypatch.setattr(watching, "_GLANCE_S", 3_600)
-    vigil = Vigil(lambda: 1, clock=lambda: 0.0)
+    vigil = Vigil(lambda: 1, door, clock=lambda: 0.0)
     told = identity(other.pid)
     assert vigil.life(other.pid, told) == vigil.life(other.pid, told) == "alive"
     other.kill()
@@ -112,3 +126,13 @@ async def test_a_pid_that_is_another_process_s_by_now_is_gone(vigil, other):
     realm = identity(other.pid).rpartition("@")[0]
     assert vigil.life(other.pid, f"{realm}@1") == "gone"
     assert vigil.life(other.pid, "elsewhere@1") == "unknown"
+
+
+async def test_a_host_that_comes_is_looked_at_when_it_knocks(vigil, lock):
+    if sys.platform == "linux":
+        async with anyio.create_task_group() as group:
+            group.start_soon(vigil.due)
+            await vigil.store.asked.wait()
+            lock.knock()
+    lock.ring()
+    assert await _is_not_due(vigil), "what rings is an event, and heard elsewhere"
