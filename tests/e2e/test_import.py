@@ -127,7 +127,7 @@ def test_killed_in_mid_import_another_process_takes_it_back_and_its_clients_are_
     tmp_path: Path, file: Path
 ) -> None:
     with server(tmp_path, "a") as other:
-        other.call("event/subscribe", scope={"kind": "all"}, **{"from": "now"})
+        other.call("event/subscribe", scope={"kind": "catalog"}, **{"from": "now"})
         fault = {"CALLBOARD_FAULT": "sessions.publish_piece.committed:2"}
         with server(tmp_path, "a", environ=fault) as doomed, pytest.raises(Gone):
             doomed.call("session/import", path=str(file))
@@ -154,7 +154,7 @@ def test_while_it_is_imported_nobody_finds_a_session_or_writes_to_it(
     tmp_path: Path, file: Path
 ) -> None:
     with server(tmp_path, "a") as one, server(tmp_path, "a") as two:
-        two.call("event/subscribe", scope={"kind": "all"}, **{"from": "now"})
+        two.call("event/subscribe", scope={"kind": "catalog"}, **{"from": "now"})
         asked = one.request("session/import", path=str(file))
         two.until_event(lambda e: e["sessionId"] == LONG)
         seen: list[str] = []
@@ -176,7 +176,7 @@ def test_an_import_that_its_client_cancels_is_taken_back(tmp_path: Path) -> None
     path = tmp_path / "longer.jsonl"
     path.write_text(long_session(LONG, str(tmp_path), 6_000), "utf-8")
     with server(tmp_path, "a") as one:
-        one.call("event/subscribe", scope={"kind": "all"}, **{"from": "now"})
+        one.call("event/subscribe", scope={"kind": "catalog"}, **{"from": "now"})
         asked = one.request("session/import", path=str(path))
         one.until_event(lambda e: e["sessionId"] == LONG)
         one.notify("$/cancelRequest", id=asked)
