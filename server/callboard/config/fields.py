@@ -13,7 +13,12 @@ KIND: Final = "callboard.kind"
 
 
 class Unfit(ValueError):
-    """The value is not what the setting takes; the text says what is."""
+    """The value is not what the setting takes; the text says what is. `rest` is what of it can be taken
+    all the same, None when nothing can."""
+
+    def __init__(self, message: str, *, rest: Any = None) -> None:
+        super().__init__(message)
+        self.rest = rest
 
 
 Parse: TypeAlias = Callable[[Any], Any]

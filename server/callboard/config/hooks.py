@@ -37,7 +37,16 @@ def commands(doc: str, *, by_tool: bool = False) -> tuple[HookCommand, ...]:
         items = cast("list[Any]", value)
         if len(items) > _MOST:
             raise Unfit(f"there are {len(items)} commands; at most {_MOST} are taken")
-        return tuple(_command(item, number, by_tool) for number, item in enumerate(items, 1))
+        good: list[HookCommand] = []
+        faults: list[str] = []
+        for number, item in enumerate(items, 1):
+            try:
+                good.append(_command(item, number, by_tool))
+            except Unfit as unfit:
+                faults.append(str(unfit))
+        if faults:  # the others stay: one of them may be what keeps an agent from something
+            raise Unfit("; ".join(faults), rest=tuple(good))
+        return tuple(good)
 
     def from_text(text: str) -> tuple[HookCommand, ...]:
         raise Unfit("cannot be given in the environment; use your own config.toml")

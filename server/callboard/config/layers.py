@@ -173,7 +173,9 @@ def _checked(document: Mapping[str, Any], source: Source, place: str, text: str 
                 fitting = kind.parse(value)
             except Unfit as unfit:
                 warn(key, str(unfit))
-                continue
+                if unfit.rest is None:
+                    continue
+                fitting = unfit.rest
             line = _line_of(text, key)
             given.append(Given(key=key, value=fitting, source=source, place=place, line=line))
     return Layer(given=tuple(given), warnings=tuple(warnings))

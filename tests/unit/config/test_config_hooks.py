@@ -63,7 +63,7 @@ command = "three"
 def test_what_is_no_hook_is_told_by_its_number_and_never_quoted(tmp_path: Path, wrong: str) -> None:
     text = f"[[hooks.pre_tool_use]]\ncommand = 'fine'\n[[hooks.pre_tool_use]]\n{wrong}\n"
     hooks, warnings = loaded(tmp_path, text)
-    assert hooks.pre_tool_use == ()  # type: ignore[attr-defined]
+    assert hooks.pre_tool_use == (HookCommand(command="fine"),)  # type: ignore[attr-defined]
     assert len(warnings) == 1
     assert "hooks.pre_tool_use: number 2: " in warnings[0]
 
