@@ -1,14 +1,18 @@
 """Kills a busy server over and over, and then counts: nothing lost, nothing twice.
 
-    python tests/crash/kill_loop.py [--rounds 20] [--prompts 60] [--seed 1] [--keep]
+    python tests/crash/kill_loop.py [--rounds 20] [--kills 300] [--prompts 60] [--seed 1] [--keep]
 
 Each round gets a store of its own. A client sends its prompts to a few sessions (each again, with the same
-idempotency key, until it was acknowledged), answers approvals, and cancels now and then, while the server is
-killed with SIGKILL at random moments and started again. It is too slow for the tests and has no end of its own
-kind: raise ``--rounds`` for as long as there is patience. The exit code says whether everything held.
+idempotency key, until it was acknowledged) and answers approvals, while its server is killed with SIGKILL at
+random moments and started again. Meanwhile a second server, which is killed as well, belongs to somebody who
+meddles with the same sessions: answers approvals, cancels, compacts, changes modes and titles. It is too slow
+for the tests and has no end of its own kind: raise ``--rounds`` for as long as there is patience. The exit
+code says whether everything held.
 """
 
 import argparse
+import contextlib
+import itertools
 import queue
 import random
 import shutil
@@ -18,16 +22,21 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from crash_ledger import check_effects, check_end, snapshot
 
 from harness.process import Gone, RpcError, ServerProcess, scenario
 
 SCENARIO = """
 chunk: 6
 rules:
+  - when: {system: {contains: "You write the summary"}}
+    answer: [{say: {text: "A summary. ", repeat: 3, delay_ms: 10}}]
   - when: {last_user: {regex: "^(p[0-9]+) talk$"}}
     answer:
       - say: {text: "answered {{match.1}} ", repeat: 5, delay_ms: 2}
@@ -62,6 +71,124 @@ class Broken(Exception):
     """A promise that was not kept."""
 
 
+class mortal:
+    """A server that is killed at a random moment: now and then before it has answered for the first
+    time, mostly a while after. Leaving the context waits for its death."""
+
+    def __init__(
+        self,
+        chance: random.Random,
+        folder: Path,
+        model: str,
+        *,
+        client_id: str = "tests",
+        answer: Callable[[dict[str, Any]], dict[str, Any] | None] | None = None,
+    ) -> None:
+        self._client_id = client_id
+        self._approvals = answer is not None
+        self._early = chance.random() < 0.2
+        self._within_s = chance.uniform(0.02, 0.5) if self._early else chance.uniform(0.0, 1.2)
+        self.server = ServerProcess(
+            folder, model=model, answer=answer, client_id=client_id, initialize=False
+        )
+        self._killer = threading.Timer(self._within_s, self.server.process.kill)
+
+    def __enter__(self) -> ServerProcess:
+        if self._early:
+            self._killer.start()
+        with contextlib.suppress(Gone, BrokenPipeError):  # whatever is said next finds it dead, too
+            self._greet()
+        if not self._early:
+            self._killer.start()
+        return self.server
+
+    def _greet(self) -> None:
+        own = {
+            "protocolVersions": ["1.0"],
+            "clientId": self._client_id,
+            "clientInfo": {"name": self._client_id},
+            "capabilities": {"approvals": self._approvals, "deltas": True},
+        }
+        self.server.call("initialize", processId=None, callboard=own)
+        self.server.call("session/list")  # only then all of it is there
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: object
+    ) -> bool:
+        self._killer.join()
+        self.server.kill()
+        self.server.__exit__()
+        return isinstance(fault, Gone | BrokenPipeError | queue.Empty)
+
+
+class Meddler:
+    """Somebody with a server of its own, who does to the sessions of others whatever is allowed."""
+
+    REFUSED = frozenset(
+        "alreadyResolved approvalExpired turnInProgress turnMismatch turnNotFound alreadyRunning "
+        "overloaded storeBusy".split()
+    )
+    """What may be said to one who is late."""
+
+    def __init__(self, round: "Round", chance: random.Random) -> None:
+        self.round, self.chance = round, chance
+        self.kills = 0
+        self.fault: BaseException | None = None
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> "Meddler":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            while not self._over.is_set():
+                self._one_life()
+        except BaseException as fault:
+            self.fault = fault
+
+    def _one_life(self) -> None:
+        with mortal(
+            self.chance, self.round.folder, self.round.model, client_id="meddler"
+        ) as server:
+            while True:
+                try:
+                    self._meddle(server)
+                except RpcError as error:
+                    if error.kind not in self.REFUSED:
+                        raise Broken(f"the meddler was told {error}") from None
+        self.kills += 1
+
+    def _meddle(self, server: ServerProcess) -> None:
+        if not self.round.sessions:
+            server.call("session/list")
+            return
+        session = self.chance.choice(self.round.sessions)
+        match self.chance.randrange(12):
+            case 0:
+                server.call("session/cancel", sessionId=session)
+            case 1:
+                server.call("session/compact", sessionId=session)
+            case 2:
+                server.call("session/update", sessionId=session, title=f"t{self.kills}")
+            case 3 | 4 | 5 | 6:
+                for approval in server.call("approval/list", state="pending")["data"]:
+                    kind = self.chance.choice(("allow_once", "allow_once", "reject_once"))
+                    option = next(o for o in approval["options"] if o["kind"] == kind)
+                    server.call(
+                        "approval/answer",
+                        approvalId=approval["approvalId"],
+                        optionId=option["optionId"],
+                    )
+            case _:
+                server.wait(session, "attention", timeoutMs=self.chance.randrange(1, 100))
+
+
 class Round:
     def __init__(self, folder: Path, prompts: int, chance: random.Random, *, keys: bool) -> None:
         self.folder, self.chance, self.count, self.keys = folder, chance, prompts, keys
@@ -81,6 +208,14 @@ class Round:
     def server(self) -> ServerProcess:
         return ServerProcess(self.folder, model=self.model, answer=self._answer)
 
+    def storm(self) -> None:
+        """Until every prompt was acknowledged, and nobody meddles any more."""
+        with Meddler(self, random.Random(self.chance.random())) as meddler:
+            self._prompt_all()
+        self.kills += meddler.kills
+        if meddler.fault is not None:
+            raise meddler.fault
+
     def _answer(self, approval: dict[str, Any]) -> dict[str, Any]:
         kind = "allow_once" if self.chance.random() < 0.8 else "reject_once"
         option = next(o for o in approval["options"] if o["kind"] == kind)
@@ -88,23 +223,15 @@ class Round:
 
     # --- the storm ---
 
-    def storm(self) -> None:
+    def _prompt_all(self) -> None:
         todo = list(range(self.count))
         while todo:
-            server = self.server()
-            killer = threading.Timer(self.chance.uniform(0.05, 1.2), server.process.kill)
-            killer.start()
-            try:
+            life = mortal(self.chance, self.folder, self.model, answer=self._answer)
+            with life as server:
                 self._talk(server, todo)
                 while True:  # until it is dead: it may be in the middle of anything
                     server.receive()
-            except (Gone, BrokenPipeError, queue.Empty):
-                pass
-            finally:
-                killer.join()
-                server.kill()
-                self._remember(server)
-                server.__exit__()
+            self._remember(life.server)
             self.kills += 1
 
     def _talk(self, server: ServerProcess, todo: list[int]) -> None:
@@ -159,6 +286,10 @@ class Round:
         if connection.execute("SELECT count(*) FROM drafts").fetchone() != (0,):
             raise Broken("drafts are left")
         connection.close()
+        end = snapshot(self.folder / "store.db")
+        check_end(end)
+        ran = self.cwd / "ran.txt"
+        check_effects(end, ran.read_text().split()[1::2] if ran.exists() else [])
         outcomes: Counter[str] = Counter()
         for session, events in logs.items():
             self._check_log(session, events, outcomes)
@@ -207,7 +338,7 @@ class Round:
         for event in events:
             if event["type"] == "turn_finished":
                 outcomes[event["data"]["outcome"]] += 1
-                if event["data"]["outcome"] not in ("completed", "interrupted"):
+                if event["data"]["outcome"] not in ("completed", "interrupted", "cancelled"):
                     raise Broken(f"{session}: {event}")
         ended = {e["turnId"] for e in events if e["type"] == "turn_finished"}
         mine = {e.get("turnId") for e in events}
@@ -241,6 +372,9 @@ class Round:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument(
+        "--kills", type=int, default=0, help="more rounds, until there were so many kills"
+    )
     parser.add_argument("--prompts", type=int, default=60)
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--keep", action="store_true", help="leave the folders of all rounds")
@@ -249,8 +383,10 @@ def main() -> int:
     )
     options = parser.parse_args()
     seed = options.seed if options.seed is not None else random.randrange(1_000_000)
-    broken = 0
-    for number in range(options.rounds):
+    broken = kills = 0
+    for number in itertools.count():
+        if number >= options.rounds and kills >= options.kills:
+            break
         folder = Path(tempfile.mkdtemp(prefix="callboard-kill-"))
         began = time.monotonic()
         one = Round(folder, options.prompts, random.Random(seed + number), keys=not options.no_keys)
@@ -261,6 +397,7 @@ def main() -> int:
         except Exception as fault:
             verdict, held = f"BROKEN {type(fault).__name__}: {str(fault)[:3000]}", False
             broken += 1
+        kills += one.kills
         print(f"seed {seed + number}: {verdict} ({time.monotonic() - began:.0f} s)", flush=True)
         if held and not options.keep:
             shutil.rmtree(folder)

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+import attrs
 from attrs import frozen
 
 from callboard_rpc.common import (
@@ -169,8 +170,13 @@ def decide_to_end(
     if not anything_waiting(tx.all, grant, sources):
         finalize(tx, grant)
         return True
-    _say(tx, grant, said, actor)
+    _say_meanwhile(tx, grant, said, actor)
     return False
+
+
+def _say_meanwhile(tx: Transaction, grant: Grant, said: Message | None, actor: Actor) -> None:
+    """What was meant to be the last of the turn, and is not."""
+    _say(tx, grant, None if said is None else attrs.evolve(said, final=False), actor)
 
 
 def _say(tx: Transaction, grant: Grant, said: Message | None, actor: Actor) -> None:
@@ -195,9 +201,9 @@ def complete(
     been accepted, so that none falls between (coordination 59).
     """
     assert_fence(tx, grant)
-    goes_on = anything_waiting(tx.all, grant, sources)
-    _say(tx, grant, said, actor)
-    if goes_on:
+    if anything_waiting(tx.all, grant, sources):
+        _say_meanwhile(tx, grant, said, actor)
         return False
+    _say(tx, grant, said, actor)
     close_turn(tx, grant, ending, actor=actor, hooks=hooks)
     return True

@@ -239,6 +239,8 @@ async def test_execution_19_a_hook_waits_for_the_turn_that_takes_a_steer_in_at_i
         records = await on.log(session_id)
         the_end(records)
         assert (told, texts(records)) == ([True], ["first", "second"])
+        said = [m for m in of(records, "message") if m.author.kind == "agent"]
+        assert [m.final for m in said] == [False, True]
 
 
 async def test_execution_19_a_hook_runs_once_when_the_server_stops_meanwhile(

@@ -401,6 +401,8 @@ async def test_coordination_59_a_steer_into_the_last_answer_extends_the_turn(
         await on.idle(session_id)
         records = await on.log(session_id)
         assert texts(records) == ["my last word", "one more thing"]
+        said = [m for m in of(records, "message") if m.author.kind == "agent"]
+        assert [m.final for m in said] == [False, True]
         assert len(of(records, "turn_started")) == 1
         assert the_end(records).final_text == "one more thing"
 
