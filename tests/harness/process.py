@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 """How long anything may take before a test fails; nothing waits for it to pass."""
 
 
