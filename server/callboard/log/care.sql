@@ -44,11 +44,11 @@ WHERE blob_id NOT IN (SELECT blob_id FROM blob_refs);
 
 -- name: search_of_events
 SELECT e.pos, e.type, e.data, s.text FROM events e LEFT JOIN search s ON s.rowid = e.pos
-WHERE e.pos <= ? AND e.type IN ('message', 'directive', 'tool_result', 'summary');
+WHERE e.pos <= ? AND e.type IN (SELECT value FROM json_each(?));
 
 -- name: search_of_nothing
 SELECT count(*) FROM search WHERE rowid NOT IN (
-  SELECT pos FROM events WHERE pos <= ? AND type IN ('message', 'directive', 'tool_result', 'summary'));
+  SELECT pos FROM events WHERE pos <= ? AND type IN (SELECT value FROM json_each(?)));
 
 -- name: rebuild_search
 INSERT INTO search (search) VALUES ('rebuild');

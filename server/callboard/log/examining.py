@@ -12,7 +12,7 @@ from attrs import frozen
 
 from . import sqlfile
 from .looking import Rows
-from .search import searchable_text
+from .search import INDEXED_TYPES, searchable_text
 from .transaction import SQL as LOG_SQL
 
 SQL = sqlfile.load("callboard.log", "care.sql")
@@ -141,11 +141,12 @@ def examine_search(rows: Rows) -> list[Finding]:
     ((known, head),) = rows(SQL["positions"])
     if through > max(head, known):
         return wrong(f"the search index says it goes to {through}, and the log ends at {head}")
+    types = orjson.dumps(INDEXED_TYPES).decode()
     different = sum(
         searchable_text(kind, data) != text
-        for _, kind, data, text in rows(SQL["search_of_events"], through)
+        for _, kind, data, text in rows(SQL["search_of_events"], through, types)
     )
-    ((strays,),) = rows(SQL["search_of_nothing"], through)
+    ((strays,),) = rows(SQL["search_of_nothing"], through, types)
     if different or strays:
         return wrong(f"the search index differs from the log in {different + strays} entries")
     return []

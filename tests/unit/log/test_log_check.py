@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 from log_care_kit import alter, contents, fill, look, mend, parts
-from log_workbench import CLIENT, begin, log_at, said
+from log_workbench import CLIENT, begin, log_at, said, session_in
 
 from callboard.log import carebook
 from callboard.log.examining import Finding
 from callboard.log.store import migrations
+from callboard_rpc.common import TextContent
 from callboard_rpc.errors import CallboardError
+from callboard_rpc.events import PromptUpdated
 
 pytestmark = pytest.mark.anyio
 
@@ -42,6 +44,19 @@ async def test_a_store_is_looked_through_while_it_is_in_use(store_path: Path) ->
         assert report.events == 11
         await log.append("ses_0", said("goes on"), actor=CLIENT)
         assert look(store_path).events == 12
+
+
+async def test_a_prompt_that_was_changed_is_no_fault_of_the_search_index(store_path: Path) -> None:
+    async with log_at(store_path) as log:
+        await session_in(log, "ses_0")
+        await log.append("ses_0", said("first words"), actor=CLIENT)
+        changed = PromptUpdated(seq=2, content=(TextContent(text="other words"),))
+        await log.append("ses_0", changed, actor=CLIENT)
+        await log.index_all()
+    assert look(store_path).findings == ()
+    alter(store_path, "DELETE FROM search WHERE rowid = 3")
+    assert parts(look(store_path).findings) == ["search"]
+    assert mend(store_path).findings == ()
 
 
 async def test_what_a_killed_process_left_in_the_wal_is_looked_at_and_stays_there(
