@@ -66,6 +66,9 @@ _JSON_NAMES = {
 }
 
 
+_LARGEST = 2**53
+
+
 def _strict(kind: type, accepts: tuple[type, ...]) -> Callable[[Any, Any], Any]:
     def structure(value: Any, _: Any) -> Any:
         if type(value) not in accepts:
@@ -73,6 +76,15 @@ def _strict(kind: type, accepts: tuple[type, ...]) -> Callable[[Any, Any], Any]:
         return kind(value) if kind is float else value
 
     return structure
+
+
+def _integer(value: Any, _: Any) -> int:
+    """Beyond 2**53 JSON's numbers are not the same everywhere, nor does SQLite hold all of them."""
+    if type(value) is not int:
+        raise ValueError(f"must be {_JSON_NAMES[int]}, is {_describe(value)}")
+    if abs(value) > _LARGEST:
+        raise ValueError("must be an integer from -2^53 to 2^53")
+    return value
 
 
 def _describe(value: Any) -> str:
@@ -228,8 +240,9 @@ def make_converter(*, detailed: bool = False, lenient: bool = False) -> Converte
     converter.register_structure_hook_factory(
         lambda cls: get_origin(cls) is tuple, sequence_factory
     )
-    for kind, accepts in ((str, (str,)), (int, (int,)), (float, (int, float)), (bool, (bool,))):
+    for kind, accepts in ((str, (str,)), (float, (int, float)), (bool, (bool,))):
         converter.register_structure_hook(kind, _strict(kind, accepts))
+    converter.register_structure_hook(int, _integer)
 
     def structure_literal(value: Any, cls: Any) -> Any:
         if type(value) is str and (lenient or value in get_args(cls)):

@@ -43,6 +43,8 @@ def faults(wire: Any, cls: type[Any], read: Any = structure) -> dict[str, str]:
         (Limits, {"turns": "3"}, "$.turns", "must be an integer, is a string"),
         (Limits, {"turns": True}, "$.turns", "must be an integer, is true"),
         (Limits, {"turns": 3.0}, "$.turns", "must be an integer, is a number"),
+        (Limits, {"turns": 2**53 + 1}, "$.turns", "must be an integer from -2^53 to 2^53"),
+        (Limits, {"turns": -(2**63)}, "$.turns", "must be an integer from -2^53 to 2^53"),
         (Limits, {"cost": "1"}, "$.cost", "must be a number, is a string"),
         (Limits, {"cost": False}, "$.cost", "must be a number, is false"),
         (Usage, {"partial": 1}, "$.partial", "must be true or false, is a number"),
