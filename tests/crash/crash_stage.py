@@ -77,7 +77,7 @@ command = "echo '{\\"context\\": \\"the build is red\\"}'"
 command = "test -e stopped || { touch stopped; echo One thing more. >&2; exit 2; }"
 """
 
-_LAST_S = 10.0
+_LAST_S = 30.0
 """How long the point may take to come when the scene is over."""
 
 CLIENT = Actor(kind="client", id="matrix")
