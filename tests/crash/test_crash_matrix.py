@@ -147,6 +147,11 @@ MORE = {
         for play in (scenes.close, scenes.delete)
         for stage in STAGES
     ),
+    "sessions.summarise": (
+        # in the middle of a turn, whose context has grown too large
+        ("sessions.summarise.deciding", scenes.fork),
+        ("sessions.summarise.committed", scenes.fork),
+    ),
     "turns.keep": (
         ("turns.keep.deciding:2", scenes.run),
         ("turns.keep.committed:2", scenes.run),
