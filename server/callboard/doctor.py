@@ -143,6 +143,10 @@ def _file_check(path: Path, existing: Path) -> Check:
 
     elsewhere = "Choose another place with --store or CALLBOARD_STORE."
     try:
+        filesystem.real(path)
+    except CallboardError:
+        return check("fail", "is a link to itself", elsewhere)
+    try:
         if not path.exists():
             if existing.is_dir() and os.access(existing, os.W_OK | os.X_OK):
                 return check("ok", "not there yet; it is made at the first start")

@@ -17,6 +17,7 @@ from .looking import looking_at, occupied
 from .occupancy import locks_of
 from .quarantine import WAY_OUT
 from .sqlite import sqlite3
+from .swap import staging_of
 
 
 @frozen(kw_only=True)
@@ -46,7 +47,7 @@ def back_up(
     something already), storeFull, storeReadOnly, storeIo, storeBusy, storeCorrupt.
     """
     at = now()
-    source = store.expanduser().absolute().resolve()
+    source = filesystem.real(store)
     target = _place(source, destination, at)
     _must_be_free(source, target, overwrite=overwrite)
     with occupied(source), looking_at(source) as connection:
@@ -90,7 +91,7 @@ def _place(source: Path, destination: Path, at: str) -> Path:
             f"there is no folder {target.parent} for the backup; make it first",
             data={"path": str(target.parent)},
         )
-    target = target.parent.resolve() / target.name
+    target = filesystem.real(target.parent) / target.name
     kind = filesystem.type_of(target.parent)
     if filesystem.is_network(kind):
         raise CallboardError(
@@ -109,14 +110,29 @@ def _must_be_free(source: Path, target: Path, *, overwrite: bool) -> None:
             f"{target} is the store itself; choose another file for the backup",
             data={"path": str(target)},
         )
+    if target == staging_of(source) or locks_of(source) in target.parents:
+        raise CallboardError(
+            "pathDenied",
+            f"{target} is where the store keeps what it needs for itself; choose another file or folder "
+            "for the backup",
+            data={"path": str(target)},
+        )
     if locks_of(target).exists():
         raise CallboardError(
             "pathDenied",
             f"{target} is a store; `callboard store restore` puts a backup in its place",
             data={"path": str(target)},
         )
-    if os.path.lexists(target) and (not overwrite or not target.is_file() or target.is_symlink()):
-        raise _exists(target)
+    if os.path.lexists(target):
+        if not target.is_file() or target.is_symlink():
+            raise CallboardError(
+                "pathDenied",
+                f"{target} is there and is no plain file, so no backup takes its place; choose another "
+                "file",
+                data={"path": str(target)},
+            )
+        if not overwrite:
+            raise _exists(target)
     for tail in ("-wal", "-journal"):
         other = target.with_name(target.name + tail)
         if other.exists():

@@ -8,7 +8,7 @@ from attrs import evolve, frozen
 
 from callboard_rpc.errors import CallboardError
 
-from . import carebook, occupancy, search
+from . import carebook, filesystem, occupancy, search
 from .comparing import examine_projections, rebuild
 from .examining import (
     SQL,
@@ -66,7 +66,7 @@ def check(
     `examinations` look at what higher floors know of. Raises what `looking_at` raises, but for
     storeCorrupt: that is what was to be found out.
     """
-    path = store.expanduser().absolute().resolve()
+    path = filesystem.real(store)
     with occupied(path):
         try:
             report = _look(path, Writing.of(path, ids, now, projections), examinations, quick=quick)

@@ -4,6 +4,8 @@ import re
 import sys
 from pathlib import Path
 
+from callboard_rpc.errors import CallboardError
+
 _ESCAPE = re.compile(r"\\([0-7]{3})")
 """How the kernel writes blanks and backslashes; other characters stand as they are."""
 
@@ -41,6 +43,20 @@ def type_of(path: Path, mounts: str | None = None) -> str | None:
             if best is None or depth >= best[0]:
                 best = (depth, after.split()[0])
     return best[1] if best else None
+
+
+def real(path: Path) -> Path:
+    """The one name of a file or folder, whatever links lead to it, be it there or not. Raises
+    storeUnsupported for a link that leads to itself."""
+    try:
+        return path.expanduser().absolute().resolve()
+    except (OSError, RuntimeError) as fault:  # RuntimeError: a home that nobody knows, or a loop
+        raise CallboardError(
+            "storeUnsupported",
+            f"{path} leads nowhere: it is a link to itself, or a home folder that is not known; "
+            "name another file, or remove the link",
+            data={"path": str(path)},
+        ) from fault
 
 
 def is_network(kind: str | None) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 from attrs import frozen
 
-from . import carebook
+from . import carebook, filesystem
 from .examining import SQL
 from .looking import Rows, looking_at, occupied, rows_of
 
@@ -35,7 +35,7 @@ class Overview:
 
 def overview(store: Path, *, users: Callable[[Rows], list[str]]) -> Overview:
     """Looks at a store without changing it. Raises what `looking_at` raises."""
-    path = store.expanduser().absolute().resolve()
+    path = filesystem.real(store)
     wal = path.with_name(path.name + "-wal")
     with occupied(path), looking_at(path) as connection:
         rows = rows_of(connection)

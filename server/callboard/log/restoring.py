@@ -7,7 +7,7 @@ from attrs import frozen
 
 from callboard_rpc.errors import CallboardError
 
-from . import occupancy
+from . import filesystem, occupancy
 from .copying import DamagedCopyError, copy_database
 from .durable import free_name, make_private
 from .examining import examine_events, examine_log
@@ -48,7 +48,7 @@ def restore(
     and storeUnsupported (the backup is no good), storeVersion, storeFull, storeIo. Up to
     the last step nothing is changed, and that is made wholly or not at all.
     """
-    origin = source.expanduser().absolute().resolve()
+    origin = filesystem.real(source)
     if not origin.exists():
         raise CallboardError(
             "pathNotFound", f"there is no backup at {origin}", data={"path": str(origin)}
@@ -113,7 +113,14 @@ def _stage(path: Path, origin: Path, ids: IdSource) -> tuple[str, int, int]:
 
     try:
         with occupied(origin), looking_at(origin, what="backup") as connection:
-            copy_database(connection, staged, amend=amend)
+            try:
+                copy_database(connection, staged, amend=amend)
+            except (OSError, sqlite3.Error) as fault:
+                named = store_error(fault, path)  # it is beside the store that there is no room
+                if named is None or named.kind not in ("storeFull", "storeIo"):
+                    raise
+                message = f"{named.message}. It is as it was; {origin} was not put in its place"
+                raise CallboardError(named.kind, message) from fault
         care_point("care.staged")
         with looking_at(staged, what="backup") as connection:
             rows = rows_of(connection)

@@ -105,7 +105,7 @@ def usable_place(path: Path) -> Path:
     made. Raises storeUnsupported for a network file system, and what the system raises."""
     path = path.expanduser().absolute()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path = path.resolve()
+    path = filesystem.real(path)
     kind = filesystem.type_of(path.parent)
     if filesystem.is_network(kind):
         raise CallboardError(

@@ -219,6 +219,14 @@ async def test_a_store_that_others_can_read_is_told_with_the_way_out(tmp_path: P
     assert check.advice == f"Run: chmod 600 {path}"
 
 
+async def test_a_store_that_is_a_link_to_itself_fails(tmp_path: Path) -> None:
+    (tmp_path / "s").mkdir(mode=0o700)
+    loop = tmp_path / "s" / "x.db"
+    loop.symlink_to(loop)
+    check = named(await look(tmp_path), "Store")
+    assert (check.status, "link to itself" in check.found) == ("fail", True)
+
+
 async def test_a_store_below_a_file_fails(tmp_path: Path) -> None:
     (tmp_path / "s").write_text("x", "utf-8")
     assert named(await look(tmp_path), "Store").status == "fail"

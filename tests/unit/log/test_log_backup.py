@@ -114,6 +114,48 @@ async def test_a_backup_never_takes_the_place_of_a_store_or_of_a_part_of_one(
     assert look(other).events == 10
 
 
+async def test_a_backup_lies_nowhere_where_the_store_keeps_what_it_needs_for_itself(
+    store_path: Path,
+) -> None:
+    await fill(store_path)
+    locks = store_path.with_name("callboard.db.locks")
+    (locks / "open.lock").touch()
+    before = (locks / "open.lock").stat().st_ino
+    for target in (locks, locks / "open.lock", store_path.with_name("callboard.db.incoming")):
+        error = _refused(_back_up, store_path, target, overwrite=True)
+        assert (error.kind, "for itself" in error.message) == ("pathDenied", True), target
+    assert (locks / "open.lock").stat().st_ino == before
+    assert _names(store_path.parent) == ["callboard.db", "callboard.db.locks"]
+
+
+async def test_force_is_not_advised_where_it_does_not_help(
+    store_path: Path, tmp_path: Path
+) -> None:
+    await fill(store_path)
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    os.mkfifo(tmp_path / "fifo")
+    for name in ("link", "fifo"):
+        error = _refused(_back_up, store_path, tmp_path / name, overwrite=True)
+        assert error.kind == "pathDenied"
+        assert "--force" not in error.message
+    assert _names(tmp_path) == ["fifo", "link", "store"]
+
+
+async def test_a_link_to_itself_is_named(store_path: Path, tmp_path: Path) -> None:
+    await fill(store_path)
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    for function, arguments in (
+        (_restore, (store_path, loop)),
+        (_restore, (loop, store_path)),
+        (_back_up, (loop, tmp_path / "b.db")),
+        (look, (loop,)),
+    ):
+        error = _refused(function, *arguments)
+        assert error.kind == "storeUnsupported"
+        assert "link to itself" in error.message
+
+
 async def test_a_backup_needs_a_folder_on_a_local_disk(
     store_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,7 +211,9 @@ async def test_a_full_disk_leaves_the_store_that_was_to_be_replaced(
     made = _back_up(store_path, tmp_path / "b.db")
     small = little / "small.db"
     small.write_bytes(b"")
-    assert _refused(_restore, small, made.path).kind in ("storeFull", "storeIo")
+    error = _refused(_restore, small, made.path)
+    assert error.kind in ("storeFull", "storeIo")
+    assert f"the store {small}" in error.message  # it is there that there is no room
     assert _names(little) == ["small.db", "small.db.locks"]
     assert small.read_bytes() == b""
 

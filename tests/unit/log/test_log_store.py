@@ -233,6 +233,14 @@ async def test_a_link_to_a_store_is_that_store_with_one_lock(tmp_path: Path) -> 
         assert not (tmp_path / "link.db.locks").exists()
 
 
+async def test_a_link_to_itself_in_the_place_of_the_store_is_named(tmp_path: Path) -> None:
+    loop = tmp_path / "store.db"
+    loop.symlink_to(loop)
+    error = _refused(loop)
+    assert error.kind == "storeUnsupported"
+    assert str(loop) in error.message
+
+
 async def test_opening_twice_in_one_process_drops_no_lock_of_the_first(store_path: Path) -> None:
     """A process that closes any descriptor of a file loses its locks on it: then another process that
     closes the store would take itself for the last one and delete the WAL under us."""
