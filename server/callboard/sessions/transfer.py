@@ -114,11 +114,18 @@ class Lines:
     number: int = 0
 
     def __iter__(self) -> Iterator[bytes]:
-        while line := self.file.readline(LINE_LIMIT + 2):
+        while line := self._next():
             self.number += 1
             if len(line) > LINE_LIMIT:
                 raise Refused(f"is longer than {LINE_LIMIT // 2**20} MiB, as no event is")
             yield line.removesuffix(b"\n").removesuffix(b"\r")
+
+    def _next(self) -> bytes:
+        try:
+            return self.file.readline(LINE_LIMIT + 2)
+        except OSError as fault:
+            self.number += 1
+            raise Refused(f"cannot be read ({fault.strerror})") from None
 
 
 def parsed(line: bytes) -> dict[str, Any]:

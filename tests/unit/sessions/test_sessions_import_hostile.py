@@ -4,7 +4,9 @@ the store is as it was."""
 import asyncio
 import base64
 import copy
+import errno
 import hashlib
+import io
 import json
 import os
 from collections.abc import AsyncGenerator, Callable
@@ -231,10 +233,10 @@ BAD: dict[str, tuple[Callable[[Lines], None], int, str]] = {
     "blobs of others by reference": (
         _data("tool_result", _blobs={"/text": {"blobId": BLOB_ID, "bytes": 1}}), 11, "data._blobs"),
     "a mode that is none": (_data("turn_started", mode="root"), 4, "data.mode"),
-    "a seq that is far too large": (_data("ack", admits=[2**63]), 5, "too large"),
+    "a seq that is far too large": (_data("ack", admits=[2**63]), 5, "2^53"),
     "usage below zero": (_data("turn_finished", usage={"requests": -1}), 12, "impossible number"),
     "usage that no sum can hold": (
-        _data("turn_finished", usage={"requests": 2**62}), 12, "impossible number"),
+        _data("turn_finished", usage={"requests": 2**62}), 12, "2^53"),
     "arguments nested without end": (_data("tool_call", arguments=_deep(400)), 7, "too deeply"),
     "another session's creation": (_data("session_created", sessionId="ses_02"), 2, "another"),
     "a root that is not its own": (_data("session_created", rootId="ses_02"), 2, "parent"),
@@ -373,6 +375,24 @@ async def test_a_line_without_an_end_is_not_read_to_it(
     monkeypatch.setattr(transfer, "LINE_LIMIT", 1_000)
     error = await refused(host, sealed(small())[:90] + "x" * 5_000)
     assert (error.data["line"], "is longer than" in error.message) == (2, True)
+
+
+class _Failing(io.BytesIO):
+    """A file on a disk that fails after its first line."""
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        if self.tell():
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return super().readline(-1 if size is None else size)
+
+
+async def test_a_file_that_cannot_be_read_to_its_end_is_refused_by_name(host: Host) -> None:
+    before = await state_of(host)
+    with pytest.raises(CallboardError) as error:
+        await host.importing.run(_Failing(sealed(small()).encode()))
+    assert error.value.kind == "importRefused"
+    assert "line 2 cannot be read (Input/output error)" in error.value.message
+    assert await state_of(host) == before
 
 
 async def test_no_error_repeats_what_stands_in_the_file(host: Host, tmp_path: Path) -> None:
