@@ -2,20 +2,29 @@
 
 import json
 import os
+import pty
+import re
+import select
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 from attrs import frozen
 
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 SCENARIO = """
 rules:
   - when: {last_user: write a file, step: 0}
     answer:
       - say: I will write it.
       - call: {tool: write_file, arguments: {path: made.txt, content: "made by a test\\n"}}
+  - when: {last_user: write two files, step: 0}
+    answer: [{call: {tool: write_file, arguments: {path: one.txt, content: "1"}}}]
+  - when: {last_user: write two files, step: 1}
+    answer: [{call: {tool: write_file, arguments: {path: two.txt, content: "2"}}}]
   - when: {last_user: two at once, step: 0}
     answer:
       - say: I look at both.
@@ -122,3 +131,52 @@ def read_until(process: "subprocess.Popen[str]", part: str) -> str:
 
 def interrupt(process: "subprocess.Popen[str]") -> None:
     process.send_signal(signal.SIGINT)
+
+
+class Terminal:
+    """A command on a pseudo-terminal."""
+
+    def __init__(self, cli: Cli, *arguments: str) -> None:
+        self.master, slave = pty.openpty()
+        cli.environment["TERM"] = "xterm-256color"
+        cli.environment["COLUMNS"] = "120"
+        self.process = cli.start(
+            *arguments, stdin=slave, stdout=slave, stderr=slave, text=False, start_new_session=True
+        )
+        os.close(slave)
+        self.raw = b""
+
+    def until(self, part: str, seconds: float = 30) -> str:
+        """What was shown, without colours, once `part` is there."""
+        deadline = time.monotonic() + seconds
+        while part not in self.shown:
+            left = deadline - time.monotonic()
+            ready, _, _ = select.select([self.master], [], [], max(left, 0))
+            assert ready, f"{part!r} was not shown: {self.shown}"
+            assert self._read(), f"{part!r} was not shown: {self.shown}"
+        return self.shown
+
+    def type(self, keys: str) -> None:
+        os.write(self.master, keys.encode())
+
+    def finish(self) -> int:
+        while self._read():
+            pass
+        os.close(self.master)
+        return self.process.wait(timeout=20)
+
+    def abandon(self) -> None:
+        self.process.kill()
+        self.finish()
+
+    @property
+    def shown(self) -> str:
+        return ESCAPES.sub("", self.raw.decode(errors="replace")).replace("\r\n", "\n")
+
+    def _read(self) -> bool:
+        try:
+            chunk = os.read(self.master, 65536)
+        except OSError:  # Linux says so when the other side is closed
+            return False
+        self.raw += chunk
+        return bool(chunk)

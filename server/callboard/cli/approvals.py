@@ -2,6 +2,7 @@
 
 from typing import Annotated
 
+import anyio
 from cyclopts import App, Parameter
 from rich.console import Console
 
@@ -17,10 +18,13 @@ from callboard_rpc.approvals import (
 )
 from callboard_rpc.common import ApprovalId
 from callboard_rpc.convert import unstructure
+from callboard_rpc.server import ClientCapabilities
 
 from . import cards
 from .exits import CommandError, Exit
+from .interrupts import Interrupts
 from .naming import APPROVALS
+from .resuming import see_through
 from .server import StoreOption, connect_existing
 from .terminal import line, open_console, write_json_line
 from .wording import local_time, plural
@@ -70,11 +74,11 @@ def _summarise(console: Console, approval: Approval, title: str) -> None:
         (f"  {approval.risk} risk" if approval.kind == "permission" else "  question", "dim"),
     )
     console.print(head, soft_wrap=True)
-    where = f"    {approval.session_id}{named}" + (f", asked by {asker}" if asker else "")
-    console.print(line((f"{where}, {local_time(approval.created_at)}", "dim")), soft_wrap=True)
+    where = f"    {local_time(approval.created_at)}, {approval.session_id}{named}"
+    console.print(line((where + (f", asked by {asker}" if asker else ""), "dim")), soft_wrap=True)
     console.print(line(f"    {_short(approval)}"), soft_wrap=True)
-    options = "  ".join(f"{n} {each.name}" for n, each in enumerate(approval.options, 1))
-    console.print(line((f"    {options}", "cyan")), soft_wrap=True)
+    for each in cards.options(approval):
+        console.print(each, soft_wrap=True)
 
 
 def _short(approval: Approval) -> str:
@@ -112,6 +116,8 @@ async def show(approval: str, /, *, store: StoreOption | None = None) -> int:
     console = open_console()
     for each in (*cards.question(found), *cards.options(found)):
         console.print(each, soft_wrap=True)
+    to_answer = f"To answer: callboard approvals answer {found.approval_id} OPTION"
+    console.print(line((to_answer, "dim")), soft_wrap=True)
     return Exit.OK
 
 
@@ -126,6 +132,9 @@ async def answer(
 ) -> int:
     """Answer an approval, wherever it was asked; the first answer wins.
 
+    When the program that had asked is gone, its turn goes on here: this command shows it, asks what it
+    asks, and ends with it, with the exit codes of `callboard run`.
+
     Parameters
     ----------
     approval
@@ -136,17 +145,36 @@ async def answer(
         With an option that rejects: what the agent is told.
     """
     APPROVALS.wanted(approval)  # needs no server
-    async with connect_existing(store, name="approvals") as client:
-        found = await _resolve(client, approval)
-        chosen = _choose(found, option)
-        if feedback is not None and chosen.kind.startswith("allow") and found.kind != "question":
-            raise CommandError(
-                f"--feedback goes with an option that rejects; {chosen.option_id} allows",
-                exit=Exit.USAGE,
-                hint="To tell the agent something more, prompt it: callboard run … --session "
-                f"{found.session_id}",
-            )
-        decided = await client.approvals.answer(found.approval_id, chosen.option_id, feedback)
+    interrupts = Interrupts()
+    code = Exit.CANCELLED
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(interrupts.watch)
+        interrupts.scope = tasks.cancel_scope
+        capabilities = ClientCapabilities(approvals=True)
+        async with connect_existing(store, name="approvals", capabilities=capabilities) as client:
+            found = await _resolve(client, approval)
+            chosen = _choose(found, option)
+            if feedback is not None:
+                _check_feedback(found, chosen)
+            before = await client.sessions.get(found.session_id)
+            decided = await client.approvals.answer(found.approval_id, chosen.option_id, feedback)
+            _tell_outcome(found, decided)
+            code = await see_through(client, found, before, interrupts)
+        tasks.cancel_scope.cancel()
+    return code
+
+
+def _check_feedback(found: Approval, chosen: ApprovalOption) -> None:
+    if chosen.kind.startswith("allow") and found.kind != "question":
+        raise CommandError(
+            f"--feedback goes with an option that rejects; {chosen.option_id} allows",
+            exit=Exit.USAGE,
+            hint="To tell the agent something more, prompt it: callboard run … --session "
+            f"{found.session_id}",
+        )
+
+
+def _tell_outcome(found: Approval, decided: Approval) -> None:
     resolution = decided.resolution
     outcome = "answered" if resolution is None else resolution.outcome
     console = open_console()
@@ -154,7 +182,6 @@ async def answer(
     console.print(line((outcome, style), f": {found.title}"), soft_wrap=True)
     if resolution is not None and resolution.rule_id is not None:
         console.print(cards.rule_line(resolution.rule_id), soft_wrap=True)
-    return Exit.OK
 
 
 def _choose(approval: Approval, given: str) -> ApprovalOption:

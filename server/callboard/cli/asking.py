@@ -18,10 +18,10 @@ from .keys import Keyboard
 from .present import Presenter
 from .terminal import line
 
-Policy: TypeAlias = Literal["ask", "allow", "deny", "rule"]
+Policy: TypeAlias = Literal["ask", "allow", "deny", "rule", "leave"]
 """``ask``: the person at the terminal; without one, deny. ``allow``: once, whatever it is.
 ``deny``: whatever would be asked. ``rule``: only what standing rules allow, which is never asked;
-so whatever is asked is denied."""
+so whatever is asked is denied. ``leave``: to other clients, whatever it is."""
 
 
 @frozen
@@ -77,7 +77,7 @@ class Approver:
     async def serve(self, client: Client) -> None:
         """Answers one after the other until the client ends."""
         async for pending in client.approval_requests():
-            if pending.root_id != self.root:
+            if pending.root_id != self.root or self.policy == "leave":
                 pending.defer()
                 continue
             if self.presenter is not None:

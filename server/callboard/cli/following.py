@@ -1,9 +1,12 @@
 """Follows one run to its end: shows it, answers its approvals, obeys Ctrl-C and the time limit."""
 
+from typing import Protocol
+
 import anyio
 from attrs import define, field
 
-from callboard_client import Client, RemoteError, Run, RunOutcome, RunResult
+from callboard_client import Client, RemoteError, RunOutcome, RunResult, StreamItem
+from callboard_rpc.common import Json
 from callboard_rpc.events import Event
 
 from .asking import Approver
@@ -31,12 +34,22 @@ _EXITS: dict[RunOutcome, Exit] = {
 }
 
 
+class Followed(Protocol):
+    """What can be followed to its end: a `Run`, or the rest of a turn that was parked."""
+
+    async def receive(self) -> tuple[StreamItem, Json]: ...
+
+    async def result(self) -> RunResult: ...
+
+    async def cancel(self, reason: str | None = None) -> None: ...
+
+
 @define(kw_only=True)
 class Follower:
     """Without a `presenter` the run's events are written as JSON lines."""
 
     client: Client
-    run: Run
+    run: Followed
     approver: Approver
     presenter: Presenter | None
     interrupts: Interrupts

@@ -95,6 +95,10 @@ class Presenter:
         """Returns when everything that came before this approval has been shown."""
         await self._requested.setdefault(approval_id, anyio.Event()).wait()
 
+    def note_call(self, call: ToolCall) -> None:
+        """A call of before what is shown, whose result is yet to come."""
+        self._calls[call.call_id] = call
+
     def note_answer(self, approval_id: str) -> None:
         """How this approval was answered has been shown already, where it was asked."""
         self._answered.add(approval_id)
