@@ -66,9 +66,6 @@ _JSON_NAMES = {
 }
 
 
-_LARGEST = 2**53
-
-
 def _strict(kind: type, accepts: tuple[type, ...]) -> Callable[[Any, Any], Any]:
     def structure(value: Any, _: Any) -> Any:
         if type(value) not in accepts:
@@ -79,11 +76,11 @@ def _strict(kind: type, accepts: tuple[type, ...]) -> Callable[[Any, Any], Any]:
 
 
 def _integer(value: Any, _: Any) -> int:
-    """Beyond 2**53 JSON's numbers are not the same everywhere, nor does SQLite hold all of them."""
+    """One of 64 bits: what is larger the log could not hold."""
     if type(value) is not int:
         raise ValueError(f"must be {_JSON_NAMES[int]}, is {_describe(value)}")
-    if abs(value) > _LARGEST:
-        raise ValueError("must be an integer from -2^53 to 2^53")
+    if not -(2**63) <= value < 2**63:
+        raise ValueError("must be an integer of 64 bits, is a larger number")
     return value
 
 

@@ -233,10 +233,10 @@ BAD: dict[str, tuple[Callable[[Lines], None], int, str]] = {
     "blobs of others by reference": (
         _data("tool_result", _blobs={"/text": {"blobId": BLOB_ID, "bytes": 1}}), 11, "data._blobs"),
     "a mode that is none": (_data("turn_started", mode="root"), 4, "data.mode"),
-    "a seq that is far too large": (_data("ack", admits=[2**63]), 5, "2^53"),
+    "a seq that is far too large": (_data("ack", admits=[2**63]), 5, "64 bits"),
     "usage below zero": (_data("turn_finished", usage={"requests": -1}), 12, "impossible number"),
     "usage that no sum can hold": (
-        _data("turn_finished", usage={"requests": 2**62}), 12, "2^53"),
+        _data("turn_finished", usage={"requests": 2**62}), 12, "impossible number"),
     "arguments nested without end": (_data("tool_call", arguments=_deep(400)), 7, "too deeply"),
     "another session's creation": (_data("session_created", sessionId="ses_02"), 2, "another"),
     "a root that is not its own": (_data("session_created", rootId="ses_02"), 2, "parent"),
