@@ -90,6 +90,9 @@ def _patterns(value: Any, number: int) -> tuple[str, ...]:
     patterns = cast("list[Any]", value if isinstance(value, list) else [value])
     if not patterns or not all(isinstance(each, str) and each.strip() for each in patterns):
         raise Unfit(f"number {number}: match is the name of a tool, a pattern, or a list of them")
+    for each in patterns:
+        if each.count("[") != each.count("]"):  # it would be taken literally, and match nothing
+            raise Unfit(f"number {number}: a pattern of match has a bracket without its other half")
     return tuple(each.strip() for each in patterns)
 
 

@@ -57,6 +57,7 @@ command = "three"
         "command = 'x'\nmatch = []",
         "command = 'x'\nmatch = ['']",
         "command = 'x'\nmatch = 3",
+        "command = 'x'\nmatch = '[run_*'",
         "command = 'x'\ncomand = 'y'",
     ],
 )
