@@ -6,11 +6,13 @@ way it is shown is the command's business.
 
 import os
 import platform
+import re
 import shutil
 import stat
 import sys
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
@@ -26,6 +28,7 @@ from .models.keys import KeyRing
 from .sessions.profiles import ProfileBook
 
 if TYPE_CHECKING:
+    from .config.hooks import HookCommand
     from .models.catalog import ModelCatalog
 
 LEAST_FREE_BYTES: Final = 50 * 1024 * 1024
@@ -39,6 +42,7 @@ EDITORS: Final[Mapping[str, str]] = {
     "code": "VS Code", "codium": "VSCodium", "nvim": "Neovim", "zed": "Zed", "zeditor": "Zed",
     "hx": "Helix", "emacs": "Emacs", "vim": "Vim", "idea": "IntelliJ IDEA", "pycharm": "PyCharm",
 }  # fmt: skip
+_PLAIN_PATH: Final = re.compile(r"\.{0,2}/[\w./+-]*")
 _SQLITE_HEADER: Final = b"SQLite format 3\0"
 
 Status = Literal["ok", "warn", "fail"]
@@ -93,6 +97,7 @@ async def examine(
         *await to_thread.run_sync(store_checks, path),
         *configuration_checks(loaded, folder / USER_FILE, here / WORKSPACE_FILE),
         *await to_thread.run_sync(profile_checks, folder, here),
+        *await to_thread.run_sync(hook_checks, loaded, folder, environ.get("PATH", os.defpath)),
         await to_thread.run_sync(keys_check, loaded, keys, environ),
         *await to_thread.run_sync(address_checks, loaded, environ),
         await _model_check(loaded, keys, environ, catalog),
@@ -179,16 +184,23 @@ def _care_check(path: Path) -> Check:
     """The last backup and the last check, as far as they are known of."""
     known = carebook.read(path)
     backup, looked = known.get("backup"), known.get("check")
-    found = f"last backup {backup['at']}" if backup else "never backed up"
+    found = f"last backup {_local(backup['at'])}" if backup else "never backed up"
     if looked is None:
         return Check(name="Care", status="ok", found=f"{found}, never checked", advice=_CARE)
     problems = looked.get("problems", 0)
-    found = f"{found}, last check {looked['at']}"
+    found = f"{found}, last check {_local(looked['at'])}"
     if problems:
         advice = "Run: callboard store check"
         found = f"{found} found {problems} problems"
         return Check(name="Care", status="warn", found=found, advice=advice)
     return Check(name="Care", status="ok", found=f"{found} found nothing wrong")
+
+
+def _local(at: str) -> str:
+    try:
+        return datetime.fromisoformat(at).astimezone().strftime("%Y-%m-%d %H:%M")
+    except ValueError:
+        return at
 
 
 _CARE: Final = (
@@ -276,6 +288,40 @@ def profile_checks(user_dir: Path, cwd: Path) -> tuple[Check, ...]:
     checks += [Check(name="Profiles", status="warn", found=f, advice=advice) for f in broken]
     checks += [Check(name="Profiles", status="warn", found=warning) for warning in book.warnings]
     return tuple(checks)
+
+
+def hook_checks(loaded: Loaded, user_dir: Path, search_path: str) -> tuple[Check, ...]:
+    """How many hooks there are of which kind, and each whose program is missing: it would decide nothing.
+    Their commands are not shown, since they may hold keys."""
+    from .hooks.state import SETTINGS
+
+    counts: list[str] = []
+    missing: list[Check] = []
+    for key in SETTINGS.values():
+        commands: tuple[HookCommand, ...] = getattr(loaded.settings.hooks, key)
+        if commands:
+            counts.append(f"{len(commands)} {key}")
+        missing += [
+            Check(
+                name="Hooks",
+                status="warn",
+                found=f"hooks.{key} number {number}: its program is missing, or may not be run",
+                advice=f"It decides nothing until it is mended. Relative paths begin at {user_dir}.",
+            )
+            for number, each in enumerate(commands, 1)
+            if not _can_begin(each.command, user_dir, search_path)
+        ]
+    found = (Check(name="Hooks", status="ok", found=", ".join(counts)),) if counts else ()
+    return (*found, *missing)
+
+
+def _can_begin(command: str | tuple[str, ...], folder: Path, search_path: str) -> bool:
+    """Whether the program can be run; of a line for the shell only a plain path at its beginning is
+    looked at."""
+    first = command.split(maxsplit=1)[0] if isinstance(command, str) else command[0]
+    if _PLAIN_PATH.fullmatch(first):
+        return os.access(folder / first, os.X_OK)
+    return isinstance(command, str) or shutil.which(first, path=search_path) is not None
 
 
 def _lies_in(path: str | None, folder: Path) -> bool:

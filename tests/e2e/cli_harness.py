@@ -136,10 +136,10 @@ def interrupt(process: "subprocess.Popen[str]") -> None:
 class Terminal:
     """A command on a pseudo-terminal."""
 
-    def __init__(self, cli: Cli, *arguments: str) -> None:
+    def __init__(self, cli: Cli, *arguments: str, columns: int = 120) -> None:
         self.master, slave = pty.openpty()
         cli.environment["TERM"] = "xterm-256color"
-        cli.environment["COLUMNS"] = "120"
+        cli.environment["COLUMNS"] = str(columns)
         self.process = cli.start(
             *arguments, stdin=slave, stdout=slave, stderr=slave, text=False, start_new_session=True
         )

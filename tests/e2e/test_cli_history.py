@@ -35,7 +35,7 @@ def test_the_last_turn_is_rewound_its_files_are_named_and_a_fork_goes_back_to_it
 def test_turns_that_are_not_there_are_refused_by_name(cli: Cli) -> None:
     session = cli.session("hello")
     for arguments, said in (
-        (("rewind", session, "--turns", "5"), "has 1 turn of its own"),
+        (("rewind", session, "--turns", "5"), "has only 1 turn of its own"),
         (("rewind", session, "--before", "trn_" + "0" * 26), "never had a turn"),
         (("fork", session, "--at", "nothing"), "no turn begins with 'nothing'"),
     ):

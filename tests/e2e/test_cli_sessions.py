@@ -1,11 +1,12 @@
 """``callboard sessions``, ``tail``, ``doctor``, ``version`` and ``demo`` against the real server."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli_harness import Cli, interrupt, read_until
+from cli_harness import Cli, Terminal, interrupt, read_until
 
 
 @pytest.fixture
@@ -253,3 +254,54 @@ def test_the_demo_repairs_the_sample_and_says_what_next(cli: Cli) -> None:
     assert cli("sessions", "show", session).code == 0
     folder = cli.json("sessions", "show", session)[0]["session"]["cwd"]
     assert not Path(folder).exists()
+
+
+def test_sessions_are_put_away_and_brought_back(cli: Cli) -> None:
+    kept, away = cli.session("one"), cli.session("two")
+    assert cli("sessions", "archive", away).out == f"archived {away}\n"
+    assert [each["sessionId"] for each in cli.json("sessions", "list")] == [kept]
+    assert [each["sessionId"] for each in cli.json("sessions", "list", "--archived")] == [away]
+    refused = cli("run", "three", "--session", away)
+    assert refused.code == 2
+    assert "callboard sessions unarchive" in refused.err
+    assert cli("sessions", "unarchive", away).out == f"unarchived {away}\n"
+    assert cli("run", "three", "--session", away).code == 0
+
+
+def test_a_narrow_terminal_cuts_titles_and_folders_but_no_id_status_or_time(cli: Cli) -> None:
+    session = cli.session("a prompt of many words " * 5)
+    terminal = Terminal(cli, "sessions", "list", columns=80)
+    assert terminal.finish() == 0
+    row = next(each for each in terminal.shown.splitlines() if session in each)
+    assert re.search(r"  idle  +\d{4}-\d\d-\d\d \d\d:\d\d  a p.*…  /", row)
+    assert len(row) <= 80
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said", "way_out"),
+    [
+        (["nonsense"], "there is no command 'nonsense'", "`callboard --help`"),
+        (
+            ["sessions", "nope"],
+            "there is no command 'sessions nope'",
+            "`callboard sessions --help`",
+        ),
+        (["sessions", "fork"], "sessions fork needs SESSION", "`callboard sessions fork --help`"),
+        (["run", "hi", "--session"], "--session needs a value", "`callboard run --help`"),
+        (["run", "--nope", "hi"], "unknown option: --nope", "`callboard run --help`"),
+        (["run", "hi", "--approve", "x"], "--approve", "`callboard run --help`"),
+    ],
+)
+def test_a_command_that_is_wrong_is_told_so_and_where_help_is(
+    cli: Cli, arguments: list[str], said: str, way_out: str
+) -> None:
+    result = cli(*arguments)
+    assert (result.code, result.out) == (2, "")
+    assert said in result.err
+    assert way_out in result.err
+
+
+def test_the_help_of_serve_tells_its_options(cli: Cli) -> None:
+    shown = cli("serve", "--help").out
+    assert "--framing" in shown
+    assert "--store" in shown

@@ -4,8 +4,16 @@ import os
 import platform
 from collections.abc import Sequence
 from importlib.metadata import version as installed_version
+from typing import Annotated, Literal
 
-from cyclopts import App, CycloptsError, UnusedCliTokensError
+from cyclopts import (
+    App,
+    CycloptsError,
+    MissingArgumentError,
+    Parameter,
+    UnknownCommandError,
+    UnusedCliTokensError,
+)
 
 from callboard_rpc.version import PROTOCOL_VERSION
 
@@ -15,6 +23,7 @@ from .diagnose import doctor
 from .exits import CommandError, Exit
 from .faults import report
 from .run import run
+from .server import StoreOption
 from .tail import tail
 from .terminal import open_console, prepare_streams
 from .usage import usage
@@ -29,11 +38,20 @@ def version() -> int:
     return Exit.OK
 
 
-def serve() -> int:
+def serve(
+    *,
+    framing: Annotated[Literal["auto", "lsp", "ndjson"], Parameter()] = "auto",
+    store: StoreOption | None = None,
+) -> int:
     """Be the server that an editor talks to, over stdin and stdout.
 
-    It speaks JSON-RPC 2.0: with Content-Length headers as language servers do, or one object a
-    line; the first byte decides. Editors start it; by hand it waits for a client.
+    It speaks JSON-RPC 2.0. Editors start it; by hand it waits for a client.
+
+    Parameters
+    ----------
+    framing
+        `lsp`: Content-Length headers, as language servers have them; `ndjson`: one object a line;
+        `auto`: the first byte decides.
     """
     # `callboard serve` is recognised before this module is loaded; only its help comes here.
     return Exit.USAGE
@@ -73,18 +91,25 @@ def _dash_last(arguments: Sequence[str]) -> list[str]:
 def _bad_usage(error: CycloptsError) -> CommandError:
     """What the parser has to say, in the words and the form of every other error."""
     error.verbose = False
-    help = "callboard COMMAND --help tells what a command takes."
-    if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
-        extra = " ".join(error.unused_tokens)
-        return CommandError(
-            f"{extra!r} was not expected: a text of several words goes in quotes",
-            exit=Exit.USAGE,
-            hint=help,
-        )
-    said = str(error).strip()
-    return CommandError(
-        said if said.endswith("...") else said.removesuffix("."), exit=Exit.USAGE, hint=help
-    )
+    command = " ".join(error.command_chain or ())
+    help = " ".join(("callboard", *(error.command_chain or ()), "--help"))
+    hint = f"`{help}` tells what it takes."
+    match error:
+        case UnknownCommandError(unused_tokens=[str() as unknown, *_]):
+            said = f"there is no command {f'{command} {unknown}'.strip()!r}"
+            hint = f"`{help}` lists those that there are."
+        case UnusedCliTokensError(unused_tokens=[_, *_] as extra):
+            words = " ".join(extra)
+            said = f"{words!r} was not expected: a text of several words goes in quotes"
+        case MissingArgumentError(argument=argument, tokens_so_far=[]) if (
+            argument is not None and not argument.tokens
+        ):
+            name = argument.name
+            said = f"{name} needs a value" if name.startswith("-") else f"{command} needs {name}"
+        case _:
+            said = str(error).strip().removesuffix(".")
+            said = said[:1].lower() + said[1:]
+    return CommandError(said, exit=Exit.USAGE, hint=hint)
 
 
 def execute(arguments: Sequence[str]) -> int:

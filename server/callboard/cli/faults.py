@@ -39,7 +39,8 @@ _HINTS = {
     "storeVersion": "Update Callboard, or choose another store with --store.",
     "storeReadOnly": "--store chooses another store.",
     "storeFull": "Make room on the disk; everything that was committed is still there.",
-    "sessionArchived": "Ask a client to unarchive it, or begin a new session.",
+    "sessionArchived": "`callboard sessions unarchive SESSION` brings it back.",
+    "importRefused": "`callboard sessions export SESSION -o FILE.jsonl` writes what can be imported.",
 }
 
 

@@ -16,7 +16,9 @@ from .server import StoreOption, connect_existing
 from .terminal import line, open_console, write_json_line
 from .wording import plural
 
-_TURN = Kind("trn_", "turn", "callboard sessions show SESSION --json lists the turns of a session.")
+_TURN = Kind(
+    "trn_", "turn", "`callboard sessions show SESSION --json` lists the turns of a session."
+)
 _SHOWN_PATHS = 20
 
 
@@ -92,9 +94,7 @@ async def rewind(
         if before is not None:
             first = await _turn(client, found, before)
         elif turns > len(known):
-            raise CommandError(
-                f"{found.session_id} has {plural(len(known), 'turn')} of its own", exit=Exit.USAGE
-            )
+            raise _too_few(found, len(known))
         else:
             first = known[-turns].turn_id
         result = await client.sessions.rewind(found.session_id, first)
@@ -125,6 +125,18 @@ async def rewind(
             soft_wrap=True,
         )
     return Exit.OK
+
+
+def _too_few(session: Session, known: int) -> CommandError:
+    own = f"only {plural(known, 'turn')}" if known else "no turn"
+    inherited = session.forked_from is not None
+    return CommandError(
+        f"{session.session_id} has {own} of its own that counts, so there is no more to rewind",
+        exit=Exit.USAGE,
+        hint="What it took over from where it was forked stays; fork that one at an earlier turn."
+        if inherited
+        else f"`callboard sessions show {session.session_id}` shows what was rewound before.",
+    )
 
 
 async def _turn(client: Client, session: Session, given: str) -> TurnId:

@@ -5,8 +5,7 @@ from typing import Annotated
 
 import anyio
 from cyclopts import App, Parameter
-from rich.table import Table
-from rich.text import Text
+from rich.console import Console
 
 from callboard_client import Client
 from callboard_client.terminal_text import clean_line
@@ -60,27 +59,18 @@ async def list_rules(
         if len(rules) > len(shown):
             console.print(line(("`callboard rules list --all` shows those elsewhere.", "dim")))
         return Exit.OK
-    console.print(_table(shown))
+    for rule in shown:
+        _print(console, rule)
     console.print(line(("To revoke one: callboard rules remove RULE", "dim")), soft_wrap=True)
     return Exit.OK
 
 
-def _table(rules: list[Rule]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("rule", no_wrap=True, overflow="fold")
-    table.add_column("effect", no_wrap=True)
-    table.add_column("what", overflow="fold")
-    table.add_column("where", overflow="fold")
-    table.add_column("since", no_wrap=True)
-    for rule in rules:
-        table.add_row(
-            Text(clean_line(rule.rule_id)),
-            Text(rule.effect, _EFFECT_STYLES.get(rule.effect, "")),
-            Text(_what(rule)),
-            Text(_where(rule)),
-            Text(local_time(rule.created_at)),
-        )
-    return table
+def _print(console: Console, rule: Rule) -> None:
+    effect = (rule.effect, _EFFECT_STYLES.get(rule.effect, ""))
+    head = line((rule.rule_id, "bold"), "  ", effect, f" {_what(rule)}")
+    console.print(head, soft_wrap=True)
+    where = f"    {_where(rule)}, since {local_time(rule.created_at)}"
+    console.print(line((where, "dim")), soft_wrap=True)
 
 
 @app.command

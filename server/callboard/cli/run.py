@@ -211,7 +211,10 @@ async def _tell_of_the_model(client: Client, folder: Path, profile: str | None) 
     info = await client.server.info()
     if info.model is not None and info.model != _SCRIPT:
         return
-    named = profile or (await _load_configuration(str(folder))).settings.profile or "default"
+    settings = (await _load_configuration(str(folder))).settings
+    if info.model is not None and settings.model == _SCRIPT:
+        return  # it was chosen
+    named = profile or settings.profile or "default"
     async for each in client.profiles.list(cwd=folder):
         if each.name == named and each.model is not None:
             return  # this agent brings its own

@@ -1,4 +1,4 @@
-"""``callboard sessions``: list, show, search, fork, rewind, export, import, delete."""
+"""``callboard sessions``: list, show, search, fork, rewind, export, import, archive, delete."""
 
 import sys
 from pathlib import Path
@@ -13,6 +13,7 @@ from callboard_rpc.convert import unstructure
 from callboard_rpc.sessions import Session
 from callboard_rpc.streams import Scope
 
+from .archiving import archive, unarchive
 from .exits import CommandError, Exit
 from .history import fork, rewind
 from .importing import import_session
@@ -24,11 +25,14 @@ from .terminal import line, open_console, write_json_line
 from .wording import local_time, plural, usage
 
 app = App(
-    name="sessions", help="List, show, search, fork, rewind, export, import and delete sessions."
+    name="sessions",
+    help="List, show, search, fork, rewind, export, import, archive and delete sessions.",
 )
 app.command(import_session, name="import")
 app.command(fork)
 app.command(rewind)
+app.command(archive)
+app.command(unarchive)
 
 _STATUS_STYLES = {
     "idle": "dim",
@@ -87,18 +91,18 @@ async def list_sessions(
             console.print(line('There are no sessions here. Begin one: callboard run "…"'))
         return Exit.OK
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("session", "status", "last change", "title"):
-        table.add_column(
-            heading, no_wrap=True, overflow="ellipsis" if heading == "title" else "fold"
-        )
-    table.add_column("folder", no_wrap=True, overflow="ellipsis")
+    for heading in ("session", "status", "last change"):
+        table.add_column(heading, no_wrap=True)
+    # Only columns that may wrap give way when the terminal is narrow; their texts are cut instead.
+    table.add_column("title")
+    table.add_column("folder")
     for session in found:
         table.add_row(
             Text(session.session_id),
             Text(session.status.replace("_", " "), _STATUS_STYLES.get(session.status, "")),
             Text(local_time(session.updated_at)),
-            Text(clean_line(session.title or "", 60)),
-            Text(clean_line(session.cwd)),
+            Text(clean_line(session.title or "", 60), no_wrap=True, overflow="ellipsis"),
+            Text(clean_line(session.cwd), no_wrap=True, overflow="ellipsis"),
         )
     console.print(table)
     if more:

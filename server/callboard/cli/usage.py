@@ -80,12 +80,12 @@ def _show(session: Session, result: SessionUsageResult, *, runs: bool) -> None:
     if len(result.sessions) > 1:
         _row(table, f"with {plural(len(result.sessions) - 1, 'session')} below it", result.tree)
     console.print(table)
-    for unknown, what in (
+    for unknown, known in (
         (result.tree.unknown_tokens, "tokens are"),
         (result.tree.unknown_cost, "cost is"),
     ):
         if unknown:
-            said = f"Of {plural(unknown, 'run')} the {what} not, or not wholly, known."
+            said = f"Of {plural(unknown, 'run')} not all {known} known."
             console.print(line((said, "dim")))
 
 

@@ -245,3 +245,25 @@ async def test_network_file_systems_and_full_disks_fail(
     disk = named(await look(tmp_path), "Disk")
     assert disk.status == "fail" and "network file system (nfs4)" in disk.found
     assert "--store" in disk.advice
+
+
+async def test_hooks_are_counted_and_one_that_cannot_run_is_named_but_not_shown(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "config"
+    folder.mkdir()
+    good = folder / "good.sh"
+    good.write_text("#!/bin/sh\n")
+    good.chmod(0o700)
+    (folder / "config.toml").write_text(
+        "[[hooks.pre_tool_use]]\ncommand = './good.sh --token s3cret'\n"
+        "[[hooks.pre_tool_use]]\ncommand = './gone.sh --token s3cret'\n"
+        "[[hooks.stop]]\ncommand = 'KEY=s3cret anything | at --all'\n"
+        "[[hooks.stop]]\ncommand = ['no-such-program', 's3cret']\n"
+    )
+    count, *missing = [each for each in await look(tmp_path) if each.name == "Hooks"]
+    assert (count.status, count.found) == ("ok", "2 pre_tool_use, 2 stop")
+    assert [each.status for each in missing] == ["warn", "warn"]
+    assert missing[0].found.startswith("hooks.pre_tool_use number 2: ")
+    assert missing[1].found.startswith("hooks.stop number 2: ")
+    assert "s3cret" not in "".join(each.found + each.advice for each in missing)

@@ -1,5 +1,6 @@
 """`callboard doctor` tells of the last backup and check, for what a glance costs."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -35,8 +36,8 @@ def test_the_last_backup_and_a_check_that_found_nothing(store: Path) -> None:
     carebook.note(store, "check", {"at": "2031-05-18T09:30:00.123Z", "problems": 0})
     found = _care(store)
     assert found.status == "ok"
-    assert "backup 2031-05-17T09:30" in found.found
-    assert "check 2031-05-18T09:30" in found.found
+    minute = r"2031-05-1\d \d\d:\d\d"  # by the clock of the place
+    assert re.search(f"backup {minute}, last check {minute} found nothing", found.found)
 
 
 def test_a_check_that_found_something_is_a_warning(store: Path) -> None:
