@@ -71,7 +71,7 @@ def test_a_failed_turn_is_exit_code_1_and_says_why(cli: Cli) -> None:
     ("arguments", "said"),
     [
         (["run", "  "], "the prompt is empty"),
-        (["run"], "requires an argument"),
+        (["run"], "run needs PROMPT"),
         (["run", "x", "--no-such-option"], "no-such-option"),
         (["run", "x", "--approve", "maybe"], "maybe"),
         (["run", "x", "--cwd", "/no/such/folder"], "/no/such/folder"),
