@@ -227,6 +227,11 @@ class Host:
     tasks: "Tasks"
     attendance: "Attendance"
 
+    @property
+    def takes_up(self) -> bool:
+        """Whether this host goes on with what waited when it came; one that goes soon leaves it."""
+        return self.settings.store.waiting == "take_up"
+
     def settings_for(self, cwd: str) -> Settings:
         """The configuration as it is in a folder, read anew."""
         return self.environment.settings_for(cwd)
@@ -306,8 +311,9 @@ async def open_host(
                     listeners.register(feature.listeners(host))
             await presence.arrive()
             await host.importing.tidy()
-            await host.telling.adopt()
-            await host.dispatcher.wake_waiting()
+            if host.takes_up:
+                await host.telling.adopt()
+                await host.dispatcher.wake_waiting()
             host.spawn(lambda: _tend(host, presence, vigil), "presence")
             host.spawn(lambda: _expire(host), "approval clock")
             if host.settings.store.retain_archived_days is not None:
@@ -333,13 +339,14 @@ async def _tend(host: Host, presence: Presence, vigil: Vigil) -> None:
             await presence.beat()
             went = await presence.look()
             await host.importing.tidy()
-            if went:
+            if went and host.takes_up:
                 await host.telling.adopt()
                 await host.dispatcher.wake_waiting()
             if went or not presence.alone:
                 host.log.refresh()
                 await host.dispatcher.wake_own()
-            await host.dispatcher.wake_delivered()
+            if host.takes_up:
+                await host.dispatcher.wake_delivered()
         except CallboardError as error:
             _log.debug("the other servers could not be looked at: %s", error)
         except Exception:

@@ -121,7 +121,8 @@ def build(path: Path) -> float:
             _rows(session),
         )
         connection.execute(
-            "INSERT INTO heads VALUES (?, ?, ?, ?)", (session, _EACH, f"birth_{session}", session)
+            "INSERT INTO heads (session_id, seq, birth, root_id) VALUES (?, ?, ?, ?)",
+            (session, _EACH, f"birth_{session}", session),
         )
         pos = (number + 1) * _EACH
         connection.execute(

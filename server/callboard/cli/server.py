@@ -45,13 +45,17 @@ async def connect(
     capabilities: ClientCapabilities | None = None,
     restart: bool = False,
 ) -> AsyncGenerator[Client, None]:
-    """A server and a client of it. `name` is the command's, for the log."""
+    """A server and a client of it. `name` is the command's, for the log.
+
+    The server goes when the command ends, so it begins nothing that waits for one that stays.
+    """
     options = ClientOptions(
         env=server_environment(option),
         name=f"callboard {name}",
         version=version("callboard"),
         capabilities=capabilities or ClientCapabilities(deltas=False),
         restart=restart,
+        config={"store": {"waiting": "leave"}},
     )
     async with Client.start(options=options) as client:
         yield client

@@ -58,6 +58,12 @@ class StoreSettings:
     idempotency_days: int = integer(
         7, "How long answers to requests with an idempotency key are kept.", minimum=1, unit="days"
     )
+    waiting: Literal["take_up", "leave"] = choice(
+        "take_up",
+        "Prompts and answers that waited when the server started: 'take_up' goes on with them, 'leave' "
+        "leaves them to a server that stays.",
+        ("take_up", "leave"),
+    )
     retain_archived_days: float | None = optional_number(
         "Archived and closed sessions in which nothing has happened for so long are deleted. "
         "Default: never.",

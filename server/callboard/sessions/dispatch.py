@@ -221,9 +221,9 @@ class Dispatcher:
         async with reserved.reservation as reservation:
             live = self._live[reservation.session_id]
             live.supervised = True
-            grant = reservation.transfer()
             begun = reserved.begun
-            self._spawn(lambda: self._supervise(live, begun), f"turn {grant.turn_id}")
+            self._spawn(lambda: self._supervise(live, begun), f"turn {live.turn_id}")
+            reservation.transfer()
         if self._stopping is not None:
             live.stop(self._stopping)
         return live.turn_id

@@ -15,9 +15,9 @@ from typing import Any, Generic, TypeVar
 
 from attrs import evolve, frozen
 
-from callboard_rpc.common import Actor, TurnId, Usage
+from callboard_rpc.common import Actor, ApprovalId, TurnId, Usage
 from callboard_rpc.errors import CallboardError
-from callboard_rpc.events import TurnFinished
+from callboard_rpc.events import TurnFinished, TurnParked
 
 from ..log.faults import StaleFence
 from ..log.log import Log
@@ -218,12 +218,27 @@ class Reservations:
 
     async def abandon(self, grant: Grant) -> None:
         """Ends a run that never began, as cancelled, and frees the session. A no-op when the
-        session has another owner by now (execution 7)."""
+        session has another owner by now (execution 7). A turn that was parked is parked again: the
+        answer that has woken it is in the log, and wakes it the next time."""
 
         def commit(tx: Transaction) -> None:
             if tx.one(SQL["holds"], grant.session_id, grant.fence) is None:
                 return
-            if grant.turn_id and tx.one(SQL["turn"], grant.turn_id) is not None:
+            calls = tx.all(SQL["open_calls_with_approvals"], grant.turn_id)
+            if calls:
+                tx.append(
+                    grant.session_id,
+                    TurnParked(
+                        turn_id=TurnId(grant.turn_id),
+                        approval_ids=tuple(
+                            ApprovalId(approval) for _, _, approval, _ in calls if approval
+                        ),
+                    ),
+                    actor=SYSTEM,
+                    turn_id=grant.turn_id,
+                    fence=grant.fence,
+                )
+            elif grant.turn_id and tx.one(SQL["turn"], grant.turn_id) is not None:
                 tx.append(
                     grant.session_id,
                     TurnFinished(

@@ -1,5 +1,6 @@
 """Every way in which a question can end, and how often its tool has run then: once or never."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -128,3 +129,39 @@ async def test_messaging_18_a_question_that_cannot_be_written_is_asked_of_nobody
         assert not {"tool_call", "tool_result", "approval_request"} & set(kinds)
         assert (await host.approvals.page())[0] == []
     assert not (work / "ran.txt").exists()
+
+
+async def test_an_answer_that_wakes_a_turn_in_vain_is_kept_for_the_next_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server ends after it has taken the turn and before it runs it: the turn is parked again."""
+    model = scenario(tmp_path, SCENE)
+    async with host_in(tmp_path, model=model) as host:
+        session_id = await new_session(host, tmp_path)
+        await say(host, session_id, "run")
+        waited = await host.waiting.wait(session_id, until="attention", turn_id=None, timeout_s=30)
+        approval_id = waited.approvals[0].approval_id
+    async with host_in(tmp_path, model=model) as host:
+        spawn = host.dispatcher._spawn  # pyright: ignore[reportPrivateUsage]
+
+        def no_turns(run: Any, name: str) -> None:
+            if name.startswith("turn "):
+                raise RuntimeError("no more turns")
+            spawn(run, name)
+
+        monkeypatch.setattr(host.dispatcher, "_spawn", no_turns)
+        await _answer(host, approval_id, "allow_once")
+        kinds: list[str] = []
+        async with asyncio.timeout(30):
+            while kinds.count("turn_parked") < 2:
+                head = host.log.head
+                kinds = [record.type for record in await log_of(host, session_id)]
+                if kinds.count("turn_parked") < 2:
+                    await host.log.feed.moved(head)
+        assert kinds[-2:] == ["turn_resumed", "turn_parked"]
+        assert not (tmp_path / "ran.txt").exists()
+    async with host_in(tmp_path, model=model) as host:
+        await idle(host, session_id)
+        kinds = [record.type for record in await log_of(host, session_id)]
+        assert (kinds.count("tool_result"), kinds.count("turn_finished")) == (1, 1)
+        assert (tmp_path / "ran.txt").read_text() == "x\n"
