@@ -12,7 +12,7 @@ from callboard_rpc.events import Author, Delivered, Message
 pytestmark = pytest.mark.anyio
 
 
-@pytest.mark.parametrize("generation", [7, -1, (1 << 64) - 1])
+@pytest.mark.parametrize("generation", [7, -1, (1 << 63) - 1])
 async def test_a_history_with_deliveries_in_it_goes_on_from_there(
     store_path: Path, generation: int
 ) -> None:
