@@ -246,11 +246,11 @@ async def test_a_cancelled_search_leaves_no_process(project: Workbench) -> None:
 
     async with anyio.create_task_group() as group:
         group.start_soon(lambda: project.call("search_files", pattern="^(a+)+$"))
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             while not workers():
                 await anyio.sleep(0.005)
         group.cancel_scope.cancel()
-    with anyio.fail_after(2):
+    with anyio.fail_after(60):
         while any(w.is_running() and w.status() != psutil.STATUS_ZOMBIE for w in workers()):
             await anyio.sleep(0.005)
 

@@ -32,7 +32,7 @@ from harness.inside import CLIENT, host_in, idle, log_of, new_session, say
 
 Scene = Callable[[ModelRequest], AsyncIterator[ModelEvent]]
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 class Puppet:
