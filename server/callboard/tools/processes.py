@@ -265,11 +265,11 @@ def _end_abandoned(process: "subprocess.Popen[bytes]", mark: str) -> None:
 def _end_tree(leader: int, mark: str) -> None:
     """Ends the group of `leader`, which must not have been collected, its descendants and all that
     bear `mark`: asked first, killed after the grace, again until nothing is left."""
-    # Looked at first: what has left the group and its environment is a descendant only while those
-    # between it and the leader live.
+    # Held first, and all at once: what forks on would outrun every look at it.
+    _to_group(leader, signal.SIGSTOP)
+    # Looked at before it is ended: what has left the group and its environment is a descendant only
+    # while those between it and the leader live.
     known = _tree(leader, mark)
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(leader, signal.SIGTERM)
     _end(partial(_tree, leader, mark), leader, known)
 
 
@@ -297,23 +297,30 @@ def _end(
     found = living()
     count = len(found)
     _halt(found)
-    _send(found, signal.SIGTERM)
-    _send(found, signal.SIGCONT)
+    for number in (signal.SIGTERM, signal.SIGCONT):
+        _to_group(leader, number)
+        _send(found, number)
     deadline = time.monotonic() + GRACE_S
     while found and time.monotonic() < deadline:
         time.sleep(_POLL_S)
         found = [process for process in found if _lives(process)]
     for _ in range(_KILL_ROUNDS):
+        _to_group(leader, signal.SIGSTOP)
         found = living()
         if not found:
             break
         _halt(found)
-        if leader is not None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(leader, signal.SIGKILL)
+        _to_group(leader, signal.SIGKILL)
         _send(found, signal.SIGKILL)
         time.sleep(_POLL_S)
     return count
+
+
+def _to_group(leader: int | None, number: signal.Signals) -> None:
+    """Reaches the whole group at once, also what is being forked in it just now."""
+    if leader is not None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(leader, number)
 
 
 def _halt(processes: "Iterable[psutil.Process]") -> None:
