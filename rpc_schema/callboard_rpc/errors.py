@@ -62,6 +62,8 @@ _SPECS = (
     ErrorSpec(-31503, "nameInUse"),
     ErrorSpec(-31504, "depthExceeded"),
     ErrorSpec(-31505, "limitReached"),
+    ErrorSpec(-31506, "askNotFound"),
+    ErrorSpec(-31507, "askSettled", data=("outcome",)),
     ErrorSpec(-31511, "taskNotFound"),
     ErrorSpec(-31512, "taskNotClaimable", data=("status", "assignee")),
     ErrorSpec(-31513, "taskNotReady", data=("dependencies",)),

@@ -11,6 +11,7 @@ from .approvals import Approval, Resolution
 from .common import (
     Actor,
     ApprovalId,
+    AskId,
     BlobRef,
     CallId,
     Content,
@@ -20,12 +21,14 @@ from .common import (
     FileChange,
     ForkedFrom,
     HostId,
+    InterruptId,
     Json,
     Limits,
     Location,
     MessageContent,
     MessageId,
     Mode,
+    ReportId,
     RuleId,
     SessionId,
     ToolEffect,
@@ -48,8 +51,21 @@ class Author:
     id: str | None = None
 
 
-DeliveryKind: TypeAlias = Literal["directive", "mention", "peer", "schedule", "continue", "report"]
-"""What a delivery is to its session; a turn that it wakes has a trigger of this kind."""
+DeliveryKind: TypeAlias = Literal[
+    "directive",
+    "mention",
+    "peer",
+    "schedule",
+    "continue",
+    "information",
+    "report",
+    "question",
+    "update",
+    "sibling",
+]
+"""What a delivery is to its session; a turn that it wakes has a trigger of this kind. To a child:
+``continue`` and ``information`` from above, ``sibling`` from beside it. To a parent, from its child: a
+``report``, a ``question`` that waits for a reply, an ``update`` that does not."""
 
 
 @frozen(kw_only=True)
@@ -76,6 +92,7 @@ class Message:
     A person's message is a trigger: it waits until an ``ack`` admits it, by the host that accepted it
     (`host_id`) while that one lives. So is what the inbox delivered, by whomever it was written: it is
     in the log, with `delivered`, from the moment at which a turn takes it in, and exactly once.
+    What came together may be one message: `delivered` is the first of it, `joined` are the others.
     An agent's message holds the blocks of one model answer in their own order; `final` marks the one
     that ends its turn, `partial` text that was cut off by a crash or a cancel.
     """
@@ -95,6 +112,7 @@ class Message:
     model: str | None = None
     stop_reason: str | None = None
     delivered: Delivered | None = None
+    joined: tuple[Delivered, ...] = ()
     meta: Json | None = None
 
     @property
@@ -105,12 +123,16 @@ class Message:
 
 @frozen(kw_only=True)
 class Directive:
-    """An instruction to an agent from another agent or the system; always a trigger, always user role."""
+    """An instruction to an agent from another agent or the system; always a trigger, always user role.
+
+    The host that wrote it (`host_id`) is to run it while that one lives.
+    """
 
     message_id: MessageId
     author: Author
     text: str
     context: str | None = None
+    host_id: HostId | None = None
 
 
 @frozen(kw_only=True)
@@ -198,7 +220,18 @@ class Trigger:
     """What woke a turn; `seqs` are the trigger events that it answers."""
 
     kind: Literal[
-        "prompt", "directive", "mention", "peer", "schedule", "approval", "continue", "report"
+        "prompt",
+        "directive",
+        "mention",
+        "peer",
+        "schedule",
+        "approval",
+        "continue",
+        "information",
+        "report",
+        "question",
+        "update",
+        "sibling",
     ]
     seqs: tuple[int, ...] = ()
 
@@ -306,6 +339,8 @@ class SessionCreated:
     additional_directories: tuple[str, ...] = ()
     metadata: Json | None = None
     forked_from: ForkedFrom | None = None
+    tools: tuple[str, ...] | None = None
+    """The only tools that the session's agent may use, whatever its profile says; null is no limit."""
 
 
 @frozen(kw_only=True)
@@ -394,6 +429,160 @@ class PlanUpdated:
     entries: tuple[PlanEntry, ...]
 
 
+# --- agents (seed 001) ------------------------------------------------------------------------
+
+
+AgentStatus: TypeAlias = Literal[
+    "starting", "running", "completed", "interrupted", "failed", "closed"
+]
+"""``starting``: it has its brief, and no turn of it has begun. ``running``: a turn runs, or is parked for
+an approval. Only ``closed`` is final; the others may run again by a continue."""
+
+InterruptKind: TypeAlias = Literal["steer", "cancel", "abort"]
+InterruptVerb: TypeAlias = Literal["interrupt", "steer", "cancel", "abort"]
+"""``interrupt`` is an abort of which the parent wants no report."""
+InterruptOrigin: TypeAlias = Literal["user", "parent", "clock"]
+"""Who interrupts: a person, an agent above, or the server when a cancel's grace is over."""
+
+
+@frozen(kw_only=True)
+class AgentReport:
+    """What a child's turn came to, as its parent is told; exactly one for each turn that ended by itself,
+    failed, or was cancelled or aborted by a verb of that name.
+
+    `summary` is the last text or the error, of at most 2,000 characters. `reason` is there when it was
+    ``aborted``. `touched_files` (absolute paths) are those that the turn's tools changed, `open_steps` the
+    steps of its plan that it has not done. Nothing of it is evidence for the parent.
+    """
+
+    report_id: ReportId
+    agent_id: SessionId
+    name: str
+    status: Literal["completed", "failed", "aborted"]
+    summary: str
+    turn_id: TurnId
+    reason: str | None = None
+    touched_files: tuple[str, ...] = ()
+    open_steps: tuple[str, ...] = ()
+
+
+@frozen(kw_only=True)
+class AgentSpawned:
+    """The first event of a child session, in the transaction that makes it; the directive that follows is
+    its brief (coordination 14).
+
+    `session` is what the session is from the start: its parent, depth, profile and model are pinned
+    there, and its tools are no more than its parent's. `name` is unique among the open children of a
+    parent. `depth_left` is how many levels of agents may be below this one. `message_allow` are the names
+    of siblings that it may write to. `call_id` is the parent's call that made it, where one did.
+    """
+
+    session: SessionCreated
+    name: str
+    depth_left: int
+    agent_type: str | None = None
+    message_allow: tuple[str, ...] = ()
+    call_id: CallId | None = None
+
+
+@frozen(kw_only=True)
+class AgentMessageQueued:
+    """A message to the agent is durable, and waits in its inbox under `message_id`. The message event with
+    that delivery is its receipt."""
+
+    message_id: MessageId
+    kind: Literal["information", "continue", "sibling"]
+    author: Author
+    text: str
+
+
+@frozen(kw_only=True)
+class AgentStatusChanged:
+    """The agent `status` is another one, for a reason that no other event tells."""
+
+    status: AgentStatus
+    reason: str | None = None
+
+
+@frozen(kw_only=True)
+class AgentReportCreated:
+    """A turn of the agent has ended with something to report; the status is now the report's
+    (``interrupted`` for ``aborted``)."""
+
+    report: AgentReport
+
+
+@frozen(kw_only=True)
+class AgentNotificationDelivered:
+    """A parent was told something of its child by the result of `call_id`, so that no message will do it
+    again."""
+
+    delivered: Delivered
+    call_id: CallId
+
+
+@frozen(kw_only=True)
+class AgentInterruptRequested:
+    """Somebody wants the agent to be interrupted. At most one steer or cancel waits for its boundary; an
+    abort never waits. `deadline_at` is when a cancel becomes an abort."""
+
+    interrupt_id: InterruptId
+    kind: InterruptVerb
+    origin: InterruptOrigin
+    reason: str | None = None
+    deadline_at: str | None = None
+
+
+@frozen(kw_only=True)
+class AgentInterruptConsumed:
+    """The agent was told, at its boundary, by the directive before this event."""
+
+    interrupt_id: InterruptId
+    kind: InterruptKind
+    turn_id: TurnId
+
+
+@frozen(kw_only=True)
+class AgentInterrupted:
+    """The agent's turn was ended before its own end, or there was none to end; the agent can be
+    continued. `kind` and `origin` are there when a verb of that name did it, and then a report follows."""
+
+    reason: str
+    kind: InterruptKind | None = None
+    origin: InterruptOrigin | None = None
+
+
+@frozen(kw_only=True)
+class AgentCloseRequested:
+    pass
+
+
+@frozen(kw_only=True)
+class AgentClosed:
+    """The agent's last event but ``session_closed``: nothing of it runs any more."""
+
+
+@frozen(kw_only=True)
+class AgentAsked:
+    """The agent says something to its parent. With `expects_reply` it waits for the answer until
+    `expires_at`."""
+
+    ask_id: AskId
+    text: str
+    expects_reply: bool
+    expires_at: str | None = None
+    call_id: CallId | None = None
+
+
+@frozen(kw_only=True)
+class AgentReplied:
+    """A question of the agent is settled, once: by a reply (`text`), or because none came."""
+
+    ask_id: AskId
+    outcome: Literal["replied", "timed_out", "cancelled", "parent_gone", "parent_restarted"]
+    text: str | None = None
+
+
 EventData: TypeAlias = (
     Message
     | Directive
@@ -424,6 +613,18 @@ EventData: TypeAlias = (
     | ModeChanged
     | ModelChanged
     | PlanUpdated
+    | AgentSpawned
+    | AgentMessageQueued
+    | AgentStatusChanged
+    | AgentReportCreated
+    | AgentNotificationDelivered
+    | AgentInterruptRequested
+    | AgentInterruptConsumed
+    | AgentInterrupted
+    | AgentCloseRequested
+    | AgentClosed
+    | AgentAsked
+    | AgentReplied
 )
 
 EVENT_TYPES: dict[str, type[Any]] = {
@@ -456,6 +657,18 @@ EVENT_TYPES: dict[str, type[Any]] = {
     "mode_changed": ModeChanged,
     "model_changed": ModelChanged,
     "plan_updated": PlanUpdated,
+    "agent_spawned": AgentSpawned,
+    "agent_message_queued": AgentMessageQueued,
+    "agent_status_changed": AgentStatusChanged,
+    "agent_report_created": AgentReportCreated,
+    "agent_notification_delivered": AgentNotificationDelivered,
+    "agent_interrupt_requested": AgentInterruptRequested,
+    "agent_interrupt_consumed": AgentInterruptConsumed,
+    "agent_interrupted": AgentInterrupted,
+    "agent_close_requested": AgentCloseRequested,
+    "agent_closed": AgentClosed,
+    "agent_asked": AgentAsked,
+    "agent_replied": AgentReplied,
 }
 
 EVENT_NAMES: dict[type[Any], str] = {cls: name for name, cls in EVENT_TYPES.items()}

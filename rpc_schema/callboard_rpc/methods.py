@@ -8,6 +8,21 @@ from typing import Any, Literal
 
 from attrs import frozen
 
+from .agents import (
+    Agent,
+    AgentCloseParams,
+    AgentInterruptParams,
+    AgentInterruptResult,
+    AgentListParams,
+    AgentMessageParams,
+    AgentMessageResult,
+    AgentReplyParams,
+    AgentReplyResult,
+    AgentResult,
+    AgentSpawnParams,
+    AgentWaitParams,
+    AgentWaitResult,
+)
 from .approvals import (
     Approval,
     ApprovalAnswerParams,
@@ -119,6 +134,7 @@ class Method:
 _SESSION = ("sessionNotFound",)
 _OPEN = ("sessionNotFound", "sessionClosed", "sessionArchived")
 _STORE = ("storeBusy", "storeReadOnly", "storeFull")
+_AGENT = ("agentNotFound", "agentClosed")
 
 _TABLE = (
     Method(
@@ -435,6 +451,77 @@ _TABLE = (
         mutates=True,
         errors=("ruleNotFound",),
         doc="Revokes a standing answer.",
+    ),
+    Method(
+        name="agent/list",
+        params=AgentListParams,
+        result=Page[Agent],
+        errors=(*_SESSION, "invalidCursor"),
+        doc="The agents of a tree, each as it is now.",
+    ),
+    Method(
+        name="agent/spawn",
+        params=AgentSpawnParams,
+        result=AgentResult,
+        mutates=True,
+        errors=(
+            *_OPEN,
+            "nameInUse",
+            "depthExceeded",
+            "limitReached",
+            "messageTooLarge",
+            "profileNotFound",
+            "modelUnavailable",
+            *_STORE,
+        ),
+        doc="A new child agent with a brief.",
+    ),
+    Method(
+        name="agent/send",
+        params=AgentMessageParams,
+        result=AgentMessageResult,
+        mutates=True,
+        errors=(*_AGENT, "queueFull", "messageTooLarge", *_STORE),
+        doc="A message for the agent's next boundary; starts nothing.",
+    ),
+    Method(
+        name="agent/continue",
+        params=AgentMessageParams,
+        result=AgentMessageResult,
+        mutates=True,
+        errors=(*_AGENT, "queueFull", "messageTooLarge", *_STORE),
+        doc="A message that the agent goes on with.",
+    ),
+    Method(
+        name="agent/wait",
+        params=AgentWaitParams,
+        result=AgentWaitResult,
+        errors=(*_SESSION, "agentNotFound"),
+        doc="Answers when a child has finished, or needs someone.",
+    ),
+    Method(
+        name="agent/interrupt",
+        params=AgentInterruptParams,
+        result=AgentInterruptResult,
+        mutates=True,
+        errors=(*_AGENT, "featureDisabled", *_STORE),
+        doc="Corrects, winds down, or ends an agent's turn.",
+    ),
+    Method(
+        name="agent/close",
+        params=AgentCloseParams,
+        result=AgentResult,
+        mutates=True,
+        errors=("agentNotFound", *_STORE),
+        doc="Ends an agent, and those below it, for good.",
+    ),
+    Method(
+        name="agent/reply",
+        params=AgentReplyParams,
+        result=AgentReplyResult,
+        mutates=True,
+        errors=("askNotFound", "askSettled", "featureDisabled", "messageTooLarge", *_STORE),
+        doc="Answers an agent's question for its parent.",
     ),
     Method(
         name="event/batch",

@@ -16,18 +16,21 @@ from typing import Any
 
 from attrs import Factory, define, field, frozen
 
+from callboard_rpc.common import Usage
 from callboard_rpc.errors import CallboardError
 
+from .agents.feature import feature as agents
 from .approvals import service as approvals
 from .approvals.service import Approvals
 from .config import Fresh, Loaded, Settings, load, sources, store_path, user_config_dir
+from .features import Feature, Ground
 from .hooks.service import HookSpace
 from .log.clock import parse, utc_now
 from .log.ids import IdSource
 from .log.log import Log
 from .log.redact import Redactor
 from .log.store import Store, open_store
-from .log.transaction import Projection
+from .log.transaction import Projection, Transaction
 from .log.writer import WalLimits
 from .models.catalog import ModelCatalog, ModelSettings
 from .models.http import HttpClient, Timeouts
@@ -52,24 +55,21 @@ from .sessions.rewinding import Rewinding
 from .sessions.runner import Services, TurnRunner
 from .sessions.service import SessionLimits, Sessions
 from .sessions.submitting import Submitting
-from .sessions.telling import RunListener, RunListeners, Telling
+from .sessions.telling import RunListeners, Telling
 from .sessions.usage import UsageBook
 from .sessions.vigil import Vigil
 from .sessions.waiting import Waiting
 from .sessions.writing_out import WritingOut
-from .tools.base import Tool
 from .tools.builtin import builtin_tools
 from .tools.environment import scrubbed_environment, secret_values
 from .tools.registry import ToolRegistry
 from .tools.scheduling import WriteCoordinators
 from .turns import boundary
 from .turns import projection as turns_projection
-from .turns.boundary import Source
-from .turns.completion import CompletionHook
 from .turns.deltas import Deltas
-from .turns.finish import Hook
+from .turns.finish import Ending, Hook, close_turn
 from .turns.live import Cause
-from .turns.reservation import SYSTEM, Reservations
+from .turns.reservation import SYSTEM, Grant, Reservations
 
 _log = logging.getLogger(__name__)
 
@@ -79,21 +79,9 @@ TASKS_END_S = 0.5
 """How long tasks have that are cancelled then, twice over at the most."""
 
 
-@frozen(kw_only=True)
-class Feature:
-    """What a feature brings: tools that a model may call, things that wait at a boundary, tables that
-    follow the log, what is written with the end of a turn, what is done before that is committed, who
-    hears of it afterwards, and JSON-RPC handlers by method name."""
-
-    name: str
-    tools: Sequence[Tool] = ()
-    sources: Sequence[Source] = ()
-    projections: Sequence[Projection] = ()
-    hooks: Sequence[Hook] = ()
-    completion: Sequence[CompletionHook] = ()
-    listeners: Callable[["Host"], Sequence[RunListener]] | None = None
-    tool_services: Mapping[str, Any] = field(factory=dict[str, Any])
-    methods: Callable[["Host"], Mapping[str, Any]] | None = None
+def builtin_features(settings: Settings) -> tuple[Feature, ...]:
+    """The features of every host."""
+    return (agents(settings),)
 
 
 def _fresh_settings(of: "Environment") -> Fresh[Settings]:
@@ -224,6 +212,8 @@ class Host:
     rewinding: Rewinding
     queue: Queue
     features: Sequence[Feature]
+    services: Mapping[str, Any]
+    """Those of the features, by their names."""
     tasks: "Tasks"
     attendance: "Attendance"
 
@@ -242,6 +232,12 @@ class Host:
     def spawn(self, run: Callable[[], Awaitable[None]], name: str) -> None:
         """A task of the host; see `Tasks.spawn`."""
         self.tasks.spawn(run, name)
+
+    async def recover(self) -> None:
+        """Lets the features see to what hosts have left that are gone."""
+        for feature in self.features:
+            if feature.recovers is not None:
+                await feature.recovers(self.services[feature.name])
 
     async def stop(self, reason: str) -> None:
         """Starts nothing more and brings the running turns to their ends."""
@@ -283,6 +279,7 @@ async def open_host(
     """Opens the store and starts what belongs to one process; stops it on leaving."""
     ids = ids or IdSource()
     loaded = environment.load()
+    features = (*builtin_features(loaded.settings), *features)
     keys = KeyRing(environment.environ, environment.user_dir)
     redactor = Redactor((*keys.secrets(), *secret_values(environment.environ)))
     listeners = RunListeners()
@@ -311,11 +308,14 @@ async def open_host(
                     listeners.register(feature.listeners(host))
             await presence.arrive()
             await host.importing.tidy()
+            await host.recover()
             if host.takes_up:
                 await host.telling.adopt()
                 await host.dispatcher.wake_waiting()
             host.spawn(lambda: _tend(host, presence, vigil), "presence")
             host.spawn(lambda: _expire(host), "approval clock")
+            for feature in features:
+                _work(host, feature)
             if host.settings.store.retain_archived_days is not None:
                 days = host.settings.store.retain_archived_days
                 retention = Retention(log, days=days, now=utc_now)
@@ -331,6 +331,12 @@ async def open_host(
             vigil.close()
 
 
+def _work(host: Host, feature: Feature) -> None:
+    works = feature.works
+    if works is not None:
+        host.spawn(lambda: works(host.services[feature.name]), feature.name)
+
+
 async def _tend(host: Host, presence: Presence, vigil: Vigil) -> None:
     """Shows that this host lives, and cares for those that do not any more."""
     while True:
@@ -339,6 +345,8 @@ async def _tend(host: Host, presence: Presence, vigil: Vigil) -> None:
             await presence.beat()
             went = await presence.look()
             await host.importing.tidy()
+            if went:
+                await host.recover()
             if went and host.takes_up:
                 await host.telling.adopt()
                 await host.dispatcher.wake_waiting()
@@ -389,7 +397,13 @@ def _compose(
     reading = Reading(log)
     host_id = presence.host_id
     importing = Importing(log, host_id)
-    reservations = Reservations(log, host_id, attend=presence.attend)
+    hooks = _hooks(features)
+
+    def end(tx: Transaction, grant: Grant) -> None:
+        close_turn(tx, grant, Ending(outcome="cancelled", usage=Usage()), actor=SYSTEM, hooks=hooks)
+
+    reservations = Reservations(log, host_id, attend=presence.attend, end=end)
+    of_features: dict[str, Any] = {}
     services = Services(
         log=log,
         cache=cache,
@@ -409,7 +423,7 @@ def _compose(
             inbox_runs.source(utc_now),
             *(s for feature in features for s in feature.sources),
         ),
-        hooks=_hooks(features),
+        hooks=hooks,
         completion=tuple(hook for feature in features for hook in feature.completion),
         lifecycle=HookSpace(
             folder=environment.user_dir,
@@ -418,7 +432,7 @@ def _compose(
             new_id=log.ids.new,
             spawn=tasks.spawn,
         ),
-        tool_services={k: v for feature in features for k, v in feature.tool_services.items()},
+        tool_services=of_features,
     )
 
     async def model_of(session_id: str) -> str:
@@ -441,9 +455,39 @@ def _compose(
         runner=TurnRunner(services),
         model_of=model_of,
         spawn=tasks.spawn,
+        openings=tuple(opening for feature in features for opening in feature.openings),
         hooks=services.hooks,
         completion=services.completion,
     )
+    sessions = Sessions(
+        log,
+        dispatcher,
+        reading,
+        limits=SessionLimits(
+            queue=settings.limits.queue, prompt_bytes=settings.limits.prompt_bytes
+        ),
+        closings=tuple(closing for feature in features for closing in feature.closings),
+    )
+    inbox = Inbox(log, dispatcher)
+    ground = Ground(
+        host_id=host_id,
+        settings=settings,
+        log=log,
+        cache=cache,
+        reading=reading,
+        sessions=sessions,
+        inbox=inbox,
+        dispatcher=dispatcher,
+        catalog=catalog,
+        registry=registry,
+        profiles=environment.profiles_for,
+        model_of=model_of,
+        spawn=tasks.spawn,
+    )
+    for feature in features:
+        of_features.update(feature.tool_services)
+        if feature.service is not None:
+            of_features[feature.name] = feature.service(ground)
     return Host(
         tasks=tasks,
         attendance=attendance,
@@ -461,20 +505,13 @@ def _compose(
         cache=cache,
         reading=reading,
         dispatcher=dispatcher,
-        inbox=Inbox(log, dispatcher),
+        inbox=inbox,
         submitting=Submitting(
             log=log, cache=cache, settings=environment.settings_for, space=services.lifecycle
         ),
         telling=Telling(log, listeners, reading, host_id=host_id, spawn=tasks.spawn),
         reservations=reservations,
-        sessions=Sessions(
-            log,
-            dispatcher,
-            reading,
-            limits=SessionLimits(
-                queue=settings.limits.queue, prompt_bytes=settings.limits.prompt_bytes
-            ),
-        ),
+        sessions=sessions,
         waiting=Waiting(log, reading, asked),
         exporting=Exporting(log),
         writing_out=WritingOut(log, reading),
@@ -485,6 +522,7 @@ def _compose(
         rewinding=Rewinding(log, reservations, dispatcher),
         queue=Queue(log, settings.limits.prompt_bytes),
         features=features,
+        services=of_features,
     )
 
 

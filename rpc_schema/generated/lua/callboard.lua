@@ -4,9 +4,15 @@ local M = {}
 
 ---@alias callboard.ActorKind "client"|"agent"|"policy"|"schedule"|"peer"|"system"|string
 
+---``starting``: it has its brief, and no turn of it has begun. ``running``: a turn runs, or is parked for
+---an approval. Only ``closed`` is final; the others may run again by a continue.
+---@alias callboard.AgentStatus "starting"|"running"|"completed"|"interrupted"|"failed"|"closed"|string
+
 ---@alias callboard.ApprovalId string
 
 ---@alias callboard.ApprovalState "pending"|"resolved"|"cancelled"|"expired"|string
+
+---@alias callboard.AskId string
 
 ---@alias callboard.BlobId string
 
@@ -22,14 +28,23 @@ local M = {}
 
 ---@alias callboard.Delivery "auto"|"queue"|"steer"|string
 
----What a delivery is to its session; a turn that it wakes has a trigger of this kind.
----@alias callboard.DeliveryKind "directive"|"mention"|"peer"|"schedule"|"continue"|"report"|string
+---What a delivery is to its session; a turn that it wakes has a trigger of this kind. To a child:
+---``continue`` and ``information`` from above, ``sibling`` from beside it. To a parent, from its child: a
+---``report``, a ``question`` that waits for a reply, an ``update`` that does not.
+---@alias callboard.DeliveryKind "directive"|"mention"|"peer"|"schedule"|"continue"|"information"|"report"|"question"|"update"|"sibling"|string
 
 ---@alias callboard.Effect "allow"|"ask"|"deny"|string
 
 ---@alias callboard.EventId string
 
 ---@alias callboard.HostId string
+
+---@alias callboard.InterruptId string
+
+---@alias callboard.InterruptKind "steer"|"cancel"|"abort"|string
+
+---Who interrupts: a person, an agent above, or the server when a cancel's grace is over.
+---@alias callboard.InterruptOrigin "user"|"parent"|"clock"|string
 
 ---What a message in the log can hold: a person's content, or a model's answer in its own order.
 ---@alias callboard.MessageContent callboard.TextContent|callboard.ImageContent|callboard.ResourceLink|callboard.EmbeddedResource|callboard.Thinking|callboard.ToolUse
@@ -41,6 +56,8 @@ local M = {}
 ---@alias callboard.OptionKind "allow_once"|"allow_session"|"allow_always"|"reject_once"|"reject_always"|string
 
 ---@alias callboard.PromptOutcome "started"|"queued"|"steered"|"recorded"|string
+
+---@alias callboard.ReportId string
 
 ---@alias callboard.RetryMode "bounded"|"until_cancelled"|string
 
@@ -86,10 +103,254 @@ local M = {}
 ---@field id string
 ---@field name? string
 
+---A child agent as it is now. `agent_id` is the id of its session.
+---
+---`path` names every agent from below the root down to this one. `turn_id`, `turn_started_at` and `tools`
+---are of the turn that runs, or is parked; `elapsed_ms` is how long that has taken, and else how long the
+---last one took. `usage` is that of all its turns. `queued` messages wait for its next boundary, and
+---`waits_for_slot` says that it begins when another child of its parent has ended its turn.
+---`interrupt` is what it is about to be told; `interrupted` is why its last turn ended early.
+---@class callboard.Agent
+---@field agentId callboard.SessionId
+---@field rootId callboard.SessionId
+---@field parentId callboard.SessionId
+---@field name string
+---@field status callboard.AgentStatus
+---@field profile string
+---@field mode callboard.Mode
+---@field depth integer
+---@field createdAt string
+---@field path callboard.AgentStep[]
+---@field agentType? string
+---@field model? string
+---@field turnId? callboard.TurnId
+---@field turnStartedAt? string
+---@field elapsedMs? integer
+---@field tools? callboard.AgentTool[]
+---@field usage? callboard.Usage
+---@field approvals? callboard.AgentApproval[]
+---@field question? callboard.AgentQuestion
+---@field queued? integer
+---@field waitsForSlot? boolean
+---@field interrupt? callboard.InterruptKind
+---@field interrupted? callboard.AgentInterrupted
+---@field report? callboard.AgentReport
+---@field messageAllow? string[]
+
+---What an agent waits for a person to allow.
+---@class callboard.AgentApproval
+---@field approvalId callboard.ApprovalId
+---@field title string
+
+---The agent says something to its parent. With `expects_reply` it waits for the answer until
+---`expires_at`.
+---@class callboard.AgentAsked
+---@field askId callboard.AskId
+---@field text string
+---@field expectsReply boolean
+---@field expiresAt? string
+---@field callId? callboard.CallId
+
+---@class callboard.AgentCloseParams
+---@field agentId callboard.SessionId
+---@field idempotencyKey? string
+---@field _meta? table<string, any>
+
+---@class callboard.AgentCloseRequested
+
+---The agent's last event but ``session_closed``: nothing of it runs any more.
+---@class callboard.AgentClosed
+
+---The agent was told, at its boundary, by the directive before this event.
+---@class callboard.AgentInterruptConsumed
+---@field interruptId callboard.InterruptId
+---@field kind callboard.InterruptKind
+---@field turnId callboard.TurnId
+
+---`reason` is cut to 16,000 characters; for a steer and a cancel it must not be blank.
+---@class callboard.AgentInterruptParams
+---@field agentId callboard.SessionId
+---@field kind callboard.InterruptKind
+---@field reason? string
+---@field idempotencyKey? string
+---@field _meta? table<string, any>
+
+---Somebody wants the agent to be interrupted. At most one steer or cancel waits for its boundary; an
+---abort never waits. `deadline_at` is when a cancel becomes an abort.
+---@class callboard.AgentInterruptRequested
+---@field interruptId callboard.InterruptId
+---@field kind callboard.InterruptKind
+---@field origin callboard.InterruptOrigin
+---@field reason? string
+---@field deadlineAt? string
+
+---`pending` is what the agent will be told at its boundary, where something waits there.
+---@class callboard.AgentInterruptResult
+---@field outcome "delivered"|"ignored"|"aborted"|"already_finished"|string
+---@field cursor callboard.Cursor
+---@field pending? callboard.InterruptKind
+
+---The agent's turn was ended before its own end, or there was none to end; the agent can be
+---continued. `kind` and `origin` are there when a verb of that name did it, and then a report follows.
+---@class callboard.AgentInterrupted
+---@field reason string
+---@field kind? callboard.InterruptKind
+---@field origin? callboard.InterruptOrigin
+
+---All agents below `root_id` (a root, or any session of its tree), by name and then id.
+---@class callboard.AgentListParams
+---@field rootId callboard.SessionId
+---@field cursor? string
+---@field limit? integer
+---@field _meta? table<string, any>
+
+---``agent/send`` leaves the message to the agent's next turn or boundary; ``agent/continue`` starts a
+---turn for it when none runs.
+---@class callboard.AgentMessageParams
+---@field agentId callboard.SessionId
+---@field text string
+---@field idempotencyKey? string
+---@field _meta? table<string, any>
+
+---A message to the agent is durable, and waits in its inbox under `message_id`. The message event with
+---that delivery is its receipt.
+---@class callboard.AgentMessageQueued
+---@field messageId callboard.MessageId
+---@field kind "information"|"continue"|"sibling"|string
+---@field author callboard.Author
+---@field text string
+
+---`turn_id` is the turn that was started for the message, where one was.
+---@class callboard.AgentMessageResult
+---@field messageId callboard.MessageId
+---@field cursor callboard.Cursor
+---@field turnId? callboard.TurnId
+
+---A parent was told something of its child by the result of `call_id`, so that no message will do it
+---again.
+---@class callboard.AgentNotificationDelivered
+---@field delivered callboard.Delivered
+---@field callId callboard.CallId
+
+---A page of a list. `next_cursor` is null on the last one.
+---@class callboard.AgentPage
+---@field data callboard.Agent[]
+---@field nextCursor? string
+
+---What an agent asks its parent, and until when it waits for the reply.
+---@class callboard.AgentQuestion
+---@field askId callboard.AskId
+---@field agentId callboard.SessionId
+---@field name string
+---@field text string
+---@field askedAt string
+---@field expiresAt? string
+
+---A question of the agent is settled, once: by a reply (`text`), or because none came.
+---@class callboard.AgentReplied
+---@field askId callboard.AskId
+---@field outcome "replied"|"timed_out"|"cancelled"|"parent_gone"|"parent_restarted"|string
+---@field text? string
+
+---Answers a question of an agent for its parent.
+---@class callboard.AgentReplyParams
+---@field askId callboard.AskId
+---@field text string
+---@field idempotencyKey? string
+---@field _meta? table<string, any>
+
+---@class callboard.AgentReplyResult
+---@field agentId callboard.SessionId
+---@field askId callboard.AskId
+---@field cursor callboard.Cursor
+
+---What a child's turn came to, as its parent is told; exactly one for each turn that ended by itself,
+---failed, or was cancelled or aborted by a verb of that name.
+---
+---`summary` is the last text or the error, of at most 2,000 characters. `reason` is there when it was
+---``aborted``. `touched_files` (absolute paths) are those that the turn's tools changed, `open_steps` the
+---steps of its plan that it has not done. Nothing of it is evidence for the parent.
+---@class callboard.AgentReport
+---@field reportId callboard.ReportId
+---@field agentId callboard.SessionId
+---@field name string
+---@field status "completed"|"failed"|"aborted"|string
+---@field summary string
+---@field turnId callboard.TurnId
+---@field reason? string
+---@field touchedFiles? string[]
+---@field openSteps? string[]
+
+---A turn of the agent has ended with something to report; the status is now the report's
+---(``interrupted`` for ``aborted``).
+---@class callboard.AgentReportCreated
+---@field report callboard.AgentReport
+
+---@class callboard.AgentResult
+---@field agent callboard.Agent
+---@field cursor callboard.Cursor
+
+---A new child of `parent_id`, with `message` as its brief. What is absent comes from the parent;
+---`tools` can only take some away. `message_allow` names siblings that it may write to.
+---@class callboard.AgentSpawnParams
+---@field parentId callboard.SessionId
+---@field name string
+---@field message string
+---@field profile? string
+---@field model? string
+---@field tools? string[]
+---@field agentType? string
+---@field messageAllow? string[]
+---@field idempotencyKey? string
+---@field _meta? table<string, any>
+
+---The first event of a child session, in the transaction that makes it; the directive that follows is
+---its brief (coordination 14).
+---
+---`session` is what the session is from the start: its parent, depth, profile and model are pinned
+---there, and its tools are no more than its parent's. `name` is unique among the open children of a
+---parent. `depth_left` is how many levels of agents may be below this one. `message_allow` are the names
+---of siblings that it may write to. `call_id` is the parent's call that made it, where one did.
+---@class callboard.AgentSpawned
+---@field session callboard.SessionCreated
+---@field name string
+---@field depthLeft integer
+---@field agentType? string
+---@field messageAllow? string[]
+---@field callId? callboard.CallId
+
+---The agent `status` is another one, for a reason that no other event tells.
+---@class callboard.AgentStatusChanged
+---@field status callboard.AgentStatus
+---@field reason? string
+
 ---One step of the path from a root session to the agent that asks.
 ---@class callboard.AgentStep
 ---@field sessionId callboard.SessionId
 ---@field name string
+
+---The tool call that an agent is at.
+---@class callboard.AgentTool
+---@field callId callboard.CallId
+---@field name string
+---@field title string
+---@field startedAt string
+
+---Waits for children of `parent_id`: those named, or all that are neither closed nor have reported
+---already. 30 s unless told, 300 s at the most, 0 only looks.
+---@class callboard.AgentWaitParams
+---@field parentId callboard.SessionId
+---@field agentIds? callboard.SessionId[]
+---@field timeoutMs? integer
+---@field _meta? table<string, any>
+
+---`reports_pending` reports wait for the parent's next boundary; their texts are not told here.
+---@class callboard.AgentWaitResult
+---@field reason "finished"|"report"|"question"|"message"|"timeout"|"nothing"|string
+---@field agents callboard.Agent[]
+---@field reportsPending integer
+---@field cursor callboard.Cursor
+---@field questions? callboard.AgentQuestion[]
 
 ---A durable question about one tool call (DESIGN 5).
 ---@class callboard.Approval
@@ -267,11 +528,14 @@ local M = {}
 ---@field warnings? string[]
 
 ---An instruction to an agent from another agent or the system; always a trigger, always user role.
+---
+---The host that wrote it (`host_id`) is to run it while that one lives.
 ---@class callboard.Directive
 ---@field messageId callboard.MessageId
 ---@field author callboard.Author
 ---@field text string
 ---@field context? string
+---@field hostId? callboard.HostId
 
 ---What a running turn has streamed so far. `next_index` says, per kind of delta, which piece
 ---comes next; what was streamed since the last save (250 ms or 4 KiB) comes as deltas only.
@@ -300,7 +564,7 @@ local M = {}
 
 ---The ``data`` of every error. Clients decide by `kind`; some kinds add fields.
 ---@class callboard.ErrorData
----@field kind "agentClosed"|"agentNotFound"|"alreadyResolved"|"approvalExpired"|"approvalNotFound"|"authRequired"|"blobNotFound"|"budgetExceeded"|"capabilityRequired"|"contextWindowExceeded"|"cursorExpired"|"depthExceeded"|"featureDisabled"|"hookBlocked"|"idempotencyConflict"|"importRefused"|"internal"|"invalidCursor"|"invalidGraph"|"invalidParams"|"invalidRequest"|"leaseLost"|"limitReached"|"messageTooLarge"|"messageTooLong"|"methodNotFound"|"modelError"|"modelUnavailable"|"nameInUse"|"notAMember"|"notInitialized"|"notOwner"|"optionInvalid"|"overloaded"|"parseError"|"pathDenied"|"pathNotFound"|"peerLimit"|"peerNotLinked"|"profileNotFound"|"promptNotFound"|"promptTaken"|"queueFull"|"requestCancelled"|"rootOnly"|"ruleNotFound"|"scheduleInvalid"|"scheduleNotFound"|"sessionArchived"|"sessionClosed"|"sessionExists"|"sessionNotFound"|"shuttingDown"|"storeBusy"|"storeCorrupt"|"storeFull"|"storeIo"|"storeReadOnly"|"storeUnsupported"|"storeVersion"|"taskNotClaimable"|"taskNotFound"|"taskNotReady"|"tokenInvalid"|"transitionNotAllowed"|"turnInProgress"|"turnMismatch"|"turnNotFound"|"turnTimedOut"|"unsupportedVersion"|string
+---@field kind "agentClosed"|"agentNotFound"|"alreadyResolved"|"approvalExpired"|"approvalNotFound"|"askNotFound"|"askSettled"|"authRequired"|"blobNotFound"|"budgetExceeded"|"capabilityRequired"|"contextWindowExceeded"|"cursorExpired"|"depthExceeded"|"featureDisabled"|"hookBlocked"|"idempotencyConflict"|"importRefused"|"internal"|"invalidCursor"|"invalidGraph"|"invalidParams"|"invalidRequest"|"leaseLost"|"limitReached"|"messageTooLarge"|"messageTooLong"|"methodNotFound"|"modelError"|"modelUnavailable"|"nameInUse"|"notAMember"|"notInitialized"|"notOwner"|"optionInvalid"|"overloaded"|"parseError"|"pathDenied"|"pathNotFound"|"peerLimit"|"peerNotLinked"|"profileNotFound"|"promptNotFound"|"promptTaken"|"queueFull"|"requestCancelled"|"rootOnly"|"ruleNotFound"|"scheduleInvalid"|"scheduleNotFound"|"sessionArchived"|"sessionClosed"|"sessionExists"|"sessionNotFound"|"shuttingDown"|"storeBusy"|"storeCorrupt"|"storeFull"|"storeIo"|"storeReadOnly"|"storeUnsupported"|"storeVersion"|"taskNotClaimable"|"taskNotFound"|"taskNotReady"|"tokenInvalid"|"transitionNotAllowed"|"turnInProgress"|"turnMismatch"|"turnNotFound"|"turnTimedOut"|"unsupportedVersion"|string
 ---@field retryable boolean
 ---@field correlationId string
 ---@field retryAfterMs? integer
@@ -450,6 +714,7 @@ local M = {}
 ---A person's message is a trigger: it waits until an ``ack`` admits it, by the host that accepted it
 ---(`host_id`) while that one lives. So is what the inbox delivered, by whomever it was written: it is
 ---in the log, with `delivered`, from the moment at which a turn takes it in, and exactly once.
+---What came together may be one message: `delivered` is the first of it, `joined` are the others.
 ---An agent's message holds the blocks of one model answer in their own order; `final` marks the one
 ---that ends its turn, `partial` text that was cut off by a crash or a cancel.
 ---@class callboard.Message
@@ -468,6 +733,7 @@ local M = {}
 ---@field model? string
 ---@field stopReason? string
 ---@field delivered? callboard.Delivered
+---@field joined? callboard.Delivered[]
 ---@field _meta? table<string, any>
 
 ---@class callboard.ModeChanged
@@ -810,6 +1076,7 @@ local M = {}
 ---@field additionalDirectories? string[]
 ---@field metadata? table<string, any>
 ---@field forkedFrom? callboard.ForkedFrom
+---@field tools? string[]
 
 ---The last event of a session, and the only one that remains of it.
 ---@class callboard.SessionDeleted
@@ -1146,7 +1413,7 @@ local M = {}
 
 ---What woke a turn; `seqs` are the trigger events that it answers.
 ---@class callboard.Trigger
----@field kind "prompt"|"directive"|"mention"|"peer"|"schedule"|"approval"|"continue"|"report"|string
+---@field kind "prompt"|"directive"|"mention"|"peer"|"schedule"|"approval"|"continue"|"information"|"report"|"question"|"update"|"sibling"|string
 ---@field seqs? integer[]
 
 ---Waiting triggers that will not be answered, and why.
@@ -1255,6 +1522,18 @@ local M = {}
 
 ---@class callboard.EventDataByType
 ---@field ack callboard.Ack
+---@field agent_asked callboard.AgentAsked
+---@field agent_close_requested callboard.AgentCloseRequested
+---@field agent_closed callboard.AgentClosed
+---@field agent_interrupt_consumed callboard.AgentInterruptConsumed
+---@field agent_interrupt_requested callboard.AgentInterruptRequested
+---@field agent_interrupted callboard.AgentInterrupted
+---@field agent_message_queued callboard.AgentMessageQueued
+---@field agent_notification_delivered callboard.AgentNotificationDelivered
+---@field agent_replied callboard.AgentReplied
+---@field agent_report_created callboard.AgentReportCreated
+---@field agent_spawned callboard.AgentSpawned
+---@field agent_status_changed callboard.AgentStatusChanged
 ---@field approval_decision callboard.ApprovalDecision
 ---@field approval_request callboard.ApprovalRequest
 ---@field cancel_requested callboard.CancelRequested
@@ -1288,6 +1567,22 @@ M.PROTOCOL_VERSION = "1.0"
 
 ---The methods; the names of their types are in the comments.
 M.methods = {
+  -- Ends an agent, and those below it, for good. AgentCloseParams -> AgentResult
+  ["agent/close"] = "agent/close",
+  -- A message that the agent goes on with. AgentMessageParams -> AgentMessageResult
+  ["agent/continue"] = "agent/continue",
+  -- Corrects, winds down, or ends an agent's turn. AgentInterruptParams -> AgentInterruptResult
+  ["agent/interrupt"] = "agent/interrupt",
+  -- The agents of a tree, each as it is now. AgentListParams -> AgentPage
+  ["agent/list"] = "agent/list",
+  -- Answers an agent's question for its parent. AgentReplyParams -> AgentReplyResult
+  ["agent/reply"] = "agent/reply",
+  -- A message for the agent's next boundary; starts nothing. AgentMessageParams -> AgentMessageResult
+  ["agent/send"] = "agent/send",
+  -- A new child agent with a brief. AgentSpawnParams -> AgentResult
+  ["agent/spawn"] = "agent/spawn",
+  -- Answers when a child has finished, or needs someone. AgentWaitParams -> AgentWaitResult
+  ["agent/wait"] = "agent/wait",
   -- The first committed answer wins. ApprovalAnswerParams -> ApprovalResult
   ["approval/answer"] = "approval/answer",
   -- One approval. ApprovalGetParams -> ApprovalResult
@@ -1395,6 +1690,8 @@ M.errors = {
   alreadyResolved = -31302,
   approvalExpired = -31303,
   approvalNotFound = -31301,
+  askNotFound = -31506,
+  askSettled = -31507,
   authRequired = -31403,
   blobNotFound = -31703,
   budgetExceeded = -31407,

@@ -10,9 +10,17 @@ export const PROTOCOL_VERSION = "1.0";
 
 export type ActorKind = Open<"client" | "agent" | "policy" | "schedule" | "peer" | "system">;
 
+/**
+ * ``starting``: it has its brief, and no turn of it has begun. ``running``: a turn runs, or is parked for
+ * an approval. Only ``closed`` is final; the others may run again by a continue.
+ */
+export type AgentStatus = Open<"starting" | "running" | "completed" | "interrupted" | "failed" | "closed">;
+
 export type ApprovalId = string;
 
 export type ApprovalState = Open<"pending" | "resolved" | "cancelled" | "expired">;
+
+export type AskId = string;
 
 export type BlobId = string;
 
@@ -28,14 +36,25 @@ export type Cursor = string;
 
 export type Delivery = Open<"auto" | "queue" | "steer">;
 
-/** What a delivery is to its session; a turn that it wakes has a trigger of this kind. */
-export type DeliveryKind = Open<"directive" | "mention" | "peer" | "schedule" | "continue" | "report">;
+/**
+ * What a delivery is to its session; a turn that it wakes has a trigger of this kind. To a child:
+ * ``continue`` and ``information`` from above, ``sibling`` from beside it. To a parent, from its child: a
+ * ``report``, a ``question`` that waits for a reply, an ``update`` that does not.
+ */
+export type DeliveryKind = Open<"directive" | "mention" | "peer" | "schedule" | "continue" | "information" | "report" | "question" | "update" | "sibling">;
 
 export type Effect = Open<"allow" | "ask" | "deny">;
 
 export type EventId = string;
 
 export type HostId = string;
+
+export type InterruptId = string;
+
+export type InterruptKind = Open<"steer" | "cancel" | "abort">;
+
+/** Who interrupts: a person, an agent above, or the server when a cancel's grace is over. */
+export type InterruptOrigin = Open<"user" | "parent" | "clock">;
 
 /** What a message in the log can hold: a person's content, or a model's answer in its own order. */
 export type MessageContent = TextContent | ImageContent | ResourceLink | EmbeddedResource | Thinking | ToolUse;
@@ -47,6 +66,8 @@ export type Mode = Open<"ask" | "plan" | "work">;
 export type OptionKind = Open<"allow_once" | "allow_session" | "allow_always" | "reject_once" | "reject_always">;
 
 export type PromptOutcome = Open<"started" | "queued" | "steered" | "recorded">;
+
+export type ReportId = string;
 
 export type RetryMode = Open<"bounded" | "until_cancelled">;
 
@@ -95,10 +116,308 @@ export interface Actor {
   name?: string | null;
 }
 
+/**
+ * A child agent as it is now. `agent_id` is the id of its session.
+ *
+ * `path` names every agent from below the root down to this one. `turn_id`, `turn_started_at` and `tools`
+ * are of the turn that runs, or is parked; `elapsed_ms` is how long that has taken, and else how long the
+ * last one took. `usage` is that of all its turns. `queued` messages wait for its next boundary, and
+ * `waits_for_slot` says that it begins when another child of its parent has ended its turn.
+ * `interrupt` is what it is about to be told; `interrupted` is why its last turn ended early.
+ */
+export interface Agent {
+  agentId: SessionId;
+  rootId: SessionId;
+  parentId: SessionId;
+  name: string;
+  status: AgentStatus;
+  profile: string;
+  mode: Mode;
+  depth: number;
+  createdAt: string;
+  path: AgentStep[];
+  agentType?: string | null;
+  model?: string | null;
+  turnId?: TurnId | null;
+  turnStartedAt?: string | null;
+  elapsedMs?: number | null;
+  tools?: AgentTool[];
+  usage?: Usage | null;
+  approvals?: AgentApproval[];
+  question?: AgentQuestion | null;
+  queued?: number;
+  waitsForSlot?: boolean;
+  interrupt?: InterruptKind | null;
+  interrupted?: AgentInterrupted | null;
+  report?: AgentReport | null;
+  messageAllow?: string[];
+}
+
+/** What an agent waits for a person to allow. */
+export interface AgentApproval {
+  approvalId: ApprovalId;
+  title: string;
+}
+
+/**
+ * The agent says something to its parent. With `expects_reply` it waits for the answer until
+ * `expires_at`.
+ */
+export interface AgentAsked {
+  askId: AskId;
+  text: string;
+  expectsReply: boolean;
+  expiresAt?: string | null;
+  callId?: CallId | null;
+}
+
+export interface AgentCloseParams {
+  agentId: SessionId;
+  idempotencyKey?: string | null;
+  _meta?: JsonObject | null;
+}
+
+export interface AgentCloseRequested {
+}
+
+/** The agent's last event but ``session_closed``: nothing of it runs any more. */
+export interface AgentClosed {
+}
+
+/** The agent was told, at its boundary, by the directive before this event. */
+export interface AgentInterruptConsumed {
+  interruptId: InterruptId;
+  kind: InterruptKind;
+  turnId: TurnId;
+}
+
+/** `reason` is cut to 16,000 characters; for a steer and a cancel it must not be blank. */
+export interface AgentInterruptParams {
+  agentId: SessionId;
+  kind: InterruptKind;
+  reason?: string | null;
+  idempotencyKey?: string | null;
+  _meta?: JsonObject | null;
+}
+
+/**
+ * Somebody wants the agent to be interrupted. At most one steer or cancel waits for its boundary; an
+ * abort never waits. `deadline_at` is when a cancel becomes an abort.
+ */
+export interface AgentInterruptRequested {
+  interruptId: InterruptId;
+  kind: InterruptKind;
+  origin: InterruptOrigin;
+  reason?: string | null;
+  deadlineAt?: string | null;
+}
+
+/** `pending` is what the agent will be told at its boundary, where something waits there. */
+export interface AgentInterruptResult {
+  outcome: Open<"delivered" | "ignored" | "aborted" | "already_finished">;
+  cursor: Cursor;
+  pending?: InterruptKind | null;
+}
+
+/**
+ * The agent's turn was ended before its own end, or there was none to end; the agent can be
+ * continued. `kind` and `origin` are there when a verb of that name did it, and then a report follows.
+ */
+export interface AgentInterrupted {
+  reason: string;
+  kind?: InterruptKind | null;
+  origin?: InterruptOrigin | null;
+}
+
+/** All agents below `root_id` (a root, or any session of its tree), by name and then id. */
+export interface AgentListParams {
+  rootId: SessionId;
+  cursor?: string | null;
+  limit?: number | null;
+  _meta?: JsonObject | null;
+}
+
+/**
+ * ``agent/send`` leaves the message to the agent's next turn or boundary; ``agent/continue`` starts a
+ * turn for it when none runs.
+ */
+export interface AgentMessageParams {
+  agentId: SessionId;
+  text: string;
+  idempotencyKey?: string | null;
+  _meta?: JsonObject | null;
+}
+
+/**
+ * A message to the agent is durable, and waits in its inbox under `message_id`. The message event with
+ * that delivery is its receipt.
+ */
+export interface AgentMessageQueued {
+  messageId: MessageId;
+  kind: Open<"information" | "continue" | "sibling">;
+  author: Author;
+  text: string;
+}
+
+/** `turn_id` is the turn that was started for the message, where one was. */
+export interface AgentMessageResult {
+  messageId: MessageId;
+  cursor: Cursor;
+  turnId?: TurnId | null;
+}
+
+/**
+ * A parent was told something of its child by the result of `call_id`, so that no message will do it
+ * again.
+ */
+export interface AgentNotificationDelivered {
+  delivered: Delivered;
+  callId: CallId;
+}
+
+/** A page of a list. `next_cursor` is null on the last one. */
+export interface AgentPage {
+  data: Agent[];
+  nextCursor?: string | null;
+}
+
+/** What an agent asks its parent, and until when it waits for the reply. */
+export interface AgentQuestion {
+  askId: AskId;
+  agentId: SessionId;
+  name: string;
+  text: string;
+  askedAt: string;
+  expiresAt?: string | null;
+}
+
+/** A question of the agent is settled, once: by a reply (`text`), or because none came. */
+export interface AgentReplied {
+  askId: AskId;
+  outcome: Open<"replied" | "timed_out" | "cancelled" | "parent_gone" | "parent_restarted">;
+  text?: string | null;
+}
+
+/** Answers a question of an agent for its parent. */
+export interface AgentReplyParams {
+  askId: AskId;
+  text: string;
+  idempotencyKey?: string | null;
+  _meta?: JsonObject | null;
+}
+
+export interface AgentReplyResult {
+  agentId: SessionId;
+  askId: AskId;
+  cursor: Cursor;
+}
+
+/**
+ * What a child's turn came to, as its parent is told; exactly one for each turn that ended by itself,
+ * failed, or was cancelled or aborted by a verb of that name.
+ *
+ * `summary` is the last text or the error, of at most 2,000 characters. `reason` is there when it was
+ * ``aborted``. `touched_files` (absolute paths) are those that the turn's tools changed, `open_steps` the
+ * steps of its plan that it has not done. Nothing of it is evidence for the parent.
+ */
+export interface AgentReport {
+  reportId: ReportId;
+  agentId: SessionId;
+  name: string;
+  status: Open<"completed" | "failed" | "aborted">;
+  summary: string;
+  turnId: TurnId;
+  reason?: string | null;
+  touchedFiles?: string[];
+  openSteps?: string[];
+}
+
+/**
+ * A turn of the agent has ended with something to report; the status is now the report's
+ * (``interrupted`` for ``aborted``).
+ */
+export interface AgentReportCreated {
+  report: AgentReport;
+}
+
+export interface AgentResult {
+  agent: Agent;
+  cursor: Cursor;
+}
+
+/**
+ * A new child of `parent_id`, with `message` as its brief. What is absent comes from the parent;
+ * `tools` can only take some away. `message_allow` names siblings that it may write to.
+ */
+export interface AgentSpawnParams {
+  parentId: SessionId;
+  name: string;
+  message: string;
+  profile?: string | null;
+  model?: string | null;
+  tools?: string[] | null;
+  agentType?: string | null;
+  messageAllow?: string[];
+  idempotencyKey?: string | null;
+  _meta?: JsonObject | null;
+}
+
+/**
+ * The first event of a child session, in the transaction that makes it; the directive that follows is
+ * its brief (coordination 14).
+ *
+ * `session` is what the session is from the start: its parent, depth, profile and model are pinned
+ * there, and its tools are no more than its parent's. `name` is unique among the open children of a
+ * parent. `depth_left` is how many levels of agents may be below this one. `message_allow` are the names
+ * of siblings that it may write to. `call_id` is the parent's call that made it, where one did.
+ */
+export interface AgentSpawned {
+  session: SessionCreated;
+  name: string;
+  depthLeft: number;
+  agentType?: string | null;
+  messageAllow?: string[];
+  callId?: CallId | null;
+}
+
+/** The agent `status` is another one, for a reason that no other event tells. */
+export interface AgentStatusChanged {
+  status: AgentStatus;
+  reason?: string | null;
+}
+
 /** One step of the path from a root session to the agent that asks. */
 export interface AgentStep {
   sessionId: SessionId;
   name: string;
+}
+
+/** The tool call that an agent is at. */
+export interface AgentTool {
+  callId: CallId;
+  name: string;
+  title: string;
+  startedAt: string;
+}
+
+/**
+ * Waits for children of `parent_id`: those named, or all that are neither closed nor have reported
+ * already. 30 s unless told, 300 s at the most, 0 only looks.
+ */
+export interface AgentWaitParams {
+  parentId: SessionId;
+  agentIds?: SessionId[];
+  timeoutMs?: number | null;
+  _meta?: JsonObject | null;
+}
+
+/** `reports_pending` reports wait for the parent's next boundary; their texts are not told here. */
+export interface AgentWaitResult {
+  reason: Open<"finished" | "report" | "question" | "message" | "timeout" | "nothing">;
+  agents: Agent[];
+  reportsPending: number;
+  cursor: Cursor;
+  questions?: AgentQuestion[];
 }
 
 /** A durable question about one tool call (DESIGN 5). */
@@ -307,12 +626,17 @@ export interface Diagnostics {
   warnings?: string[];
 }
 
-/** An instruction to an agent from another agent or the system; always a trigger, always user role. */
+/**
+ * An instruction to an agent from another agent or the system; always a trigger, always user role.
+ *
+ * The host that wrote it (`host_id`) is to run it while that one lives.
+ */
 export interface Directive {
   messageId: MessageId;
   author: Author;
   text: string;
   context?: string | null;
+  hostId?: HostId | null;
 }
 
 /**
@@ -348,7 +672,7 @@ export interface Error {
 
 /** The ``data`` of every error. Clients decide by `kind`; some kinds add fields. */
 export interface ErrorData {
-  kind: Open<"agentClosed" | "agentNotFound" | "alreadyResolved" | "approvalExpired" | "approvalNotFound" | "authRequired" | "blobNotFound" | "budgetExceeded" | "capabilityRequired" | "contextWindowExceeded" | "cursorExpired" | "depthExceeded" | "featureDisabled" | "hookBlocked" | "idempotencyConflict" | "importRefused" | "internal" | "invalidCursor" | "invalidGraph" | "invalidParams" | "invalidRequest" | "leaseLost" | "limitReached" | "messageTooLarge" | "messageTooLong" | "methodNotFound" | "modelError" | "modelUnavailable" | "nameInUse" | "notAMember" | "notInitialized" | "notOwner" | "optionInvalid" | "overloaded" | "parseError" | "pathDenied" | "pathNotFound" | "peerLimit" | "peerNotLinked" | "profileNotFound" | "promptNotFound" | "promptTaken" | "queueFull" | "requestCancelled" | "rootOnly" | "ruleNotFound" | "scheduleInvalid" | "scheduleNotFound" | "sessionArchived" | "sessionClosed" | "sessionExists" | "sessionNotFound" | "shuttingDown" | "storeBusy" | "storeCorrupt" | "storeFull" | "storeIo" | "storeReadOnly" | "storeUnsupported" | "storeVersion" | "taskNotClaimable" | "taskNotFound" | "taskNotReady" | "tokenInvalid" | "transitionNotAllowed" | "turnInProgress" | "turnMismatch" | "turnNotFound" | "turnTimedOut" | "unsupportedVersion">;
+  kind: Open<"agentClosed" | "agentNotFound" | "alreadyResolved" | "approvalExpired" | "approvalNotFound" | "askNotFound" | "askSettled" | "authRequired" | "blobNotFound" | "budgetExceeded" | "capabilityRequired" | "contextWindowExceeded" | "cursorExpired" | "depthExceeded" | "featureDisabled" | "hookBlocked" | "idempotencyConflict" | "importRefused" | "internal" | "invalidCursor" | "invalidGraph" | "invalidParams" | "invalidRequest" | "leaseLost" | "limitReached" | "messageTooLarge" | "messageTooLong" | "methodNotFound" | "modelError" | "modelUnavailable" | "nameInUse" | "notAMember" | "notInitialized" | "notOwner" | "optionInvalid" | "overloaded" | "parseError" | "pathDenied" | "pathNotFound" | "peerLimit" | "peerNotLinked" | "profileNotFound" | "promptNotFound" | "promptTaken" | "queueFull" | "requestCancelled" | "rootOnly" | "ruleNotFound" | "scheduleInvalid" | "scheduleNotFound" | "sessionArchived" | "sessionClosed" | "sessionExists" | "sessionNotFound" | "shuttingDown" | "storeBusy" | "storeCorrupt" | "storeFull" | "storeIo" | "storeReadOnly" | "storeUnsupported" | "storeVersion" | "taskNotClaimable" | "taskNotFound" | "taskNotReady" | "tokenInvalid" | "transitionNotAllowed" | "turnInProgress" | "turnMismatch" | "turnNotFound" | "turnTimedOut" | "unsupportedVersion">;
   retryable: boolean;
   correlationId: string;
   retryAfterMs?: number;
@@ -524,6 +848,7 @@ export interface Location {
  * A person's message is a trigger: it waits until an ``ack`` admits it, by the host that accepted it
  * (`host_id`) while that one lives. So is what the inbox delivered, by whomever it was written: it is
  * in the log, with `delivered`, from the moment at which a turn takes it in, and exactly once.
+ * What came together may be one message: `delivered` is the first of it, `joined` are the others.
  * An agent's message holds the blocks of one model answer in their own order; `final` marks the one
  * that ends its turn, `partial` text that was cut off by a crash or a cancel.
  */
@@ -543,6 +868,7 @@ export interface Message {
   model?: string | null;
   stopReason?: string | null;
   delivered?: Delivered | null;
+  joined?: Delivered[];
   _meta?: JsonObject | null;
 }
 
@@ -939,6 +1265,7 @@ export interface SessionCreated {
   additionalDirectories?: string[];
   metadata?: JsonObject | null;
   forkedFrom?: ForkedFrom | null;
+  tools?: string[] | null;
 }
 
 /** The last event of a session, and the only one that remains of it. */
@@ -1334,7 +1661,7 @@ export interface ToolUse {
 
 /** What woke a turn; `seqs` are the trigger events that it answers. */
 export interface Trigger {
-  kind: Open<"prompt" | "directive" | "mention" | "peer" | "schedule" | "approval" | "continue" | "report">;
+  kind: Open<"prompt" | "directive" | "mention" | "peer" | "schedule" | "approval" | "continue" | "information" | "report" | "question" | "update" | "sibling">;
   seqs?: number[];
 }
 
@@ -1460,6 +1787,18 @@ export interface EventEnvelope {
 
 export interface EventDataByType {
   ack: Ack;
+  agent_asked: AgentAsked;
+  agent_close_requested: AgentCloseRequested;
+  agent_closed: AgentClosed;
+  agent_interrupt_consumed: AgentInterruptConsumed;
+  agent_interrupt_requested: AgentInterruptRequested;
+  agent_interrupted: AgentInterrupted;
+  agent_message_queued: AgentMessageQueued;
+  agent_notification_delivered: AgentNotificationDelivered;
+  agent_replied: AgentReplied;
+  agent_report_created: AgentReportCreated;
+  agent_spawned: AgentSpawned;
+  agent_status_changed: AgentStatusChanged;
   approval_decision: ApprovalDecision;
   approval_request: ApprovalRequest;
   cancel_requested: CancelRequested;
@@ -1494,6 +1833,18 @@ export type EventType = keyof EventDataByType;
 
 export const EVENT_TYPES: readonly EventType[] = [
   "ack",
+  "agent_asked",
+  "agent_close_requested",
+  "agent_closed",
+  "agent_interrupt_consumed",
+  "agent_interrupt_requested",
+  "agent_interrupted",
+  "agent_message_queued",
+  "agent_notification_delivered",
+  "agent_replied",
+  "agent_report_created",
+  "agent_spawned",
+  "agent_status_changed",
   "approval_decision",
   "approval_request",
   "cancel_requested",
@@ -1542,6 +1893,22 @@ export function isKnownEvent(event: Event): event is KnownEvent {
 
 /** What a client asks of the server. */
 export interface Requests {
+  /** Ends an agent, and those below it, for good. */
+  "agent/close": { params: AgentCloseParams; result: AgentResult };
+  /** A message that the agent goes on with. */
+  "agent/continue": { params: AgentMessageParams; result: AgentMessageResult };
+  /** Corrects, winds down, or ends an agent's turn. */
+  "agent/interrupt": { params: AgentInterruptParams; result: AgentInterruptResult };
+  /** The agents of a tree, each as it is now. */
+  "agent/list": { params: AgentListParams; result: AgentPage };
+  /** Answers an agent's question for its parent. */
+  "agent/reply": { params: AgentReplyParams; result: AgentReplyResult };
+  /** A message for the agent's next boundary; starts nothing. */
+  "agent/send": { params: AgentMessageParams; result: AgentMessageResult };
+  /** A new child agent with a brief. */
+  "agent/spawn": { params: AgentSpawnParams; result: AgentResult };
+  /** Answers when a child has finished, or needs someone. */
+  "agent/wait": { params: AgentWaitParams; result: AgentWaitResult };
   /** The first committed answer wins. */
   "approval/answer": { params: ApprovalAnswerParams; result: ApprovalResult };
   /** One approval. */
@@ -1661,6 +2028,8 @@ export const ERROR_CODES = {
   alreadyResolved: -31302,
   approvalExpired: -31303,
   approvalNotFound: -31301,
+  askNotFound: -31506,
+  askSettled: -31507,
   authRequired: -31403,
   blobNotFound: -31703,
   budgetExceeded: -31407,

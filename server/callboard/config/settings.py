@@ -181,6 +181,39 @@ class ToolSettings:
 
 
 @frozen(kw_only=True)
+class AgentSettings:
+    """Child agents: how many there may be, and how long they wait."""
+
+    max_depth: int = integer(
+        1,
+        "Levels of agents below a root session; 0 allows none.",
+        minimum=0,
+        maximum=8,
+    )
+    max_open: int = integer(
+        8, "Children of one agent that are not closed.", minimum=1, maximum=1000
+    )
+    max_running: int = integer(
+        4, "Children of one agent that run at once; the others wait.", minimum=1, maximum=1000
+    )
+    reports: Literal["wake", "wait"] = choice(
+        "wake",
+        "A child's report when its parent has ended its turn: 'wake' starts one for it, 'wait' leaves it "
+        "to the next.",
+        ("wake", "wait"),
+    )
+    cancel_grace_s: float = number(
+        120,
+        "Time that a cancelled agent has to wind down until it is aborted.",
+        minimum=1,
+        unit="seconds",
+    )
+    ask_timeout_s: float = number(
+        300, "Longest wait of an agent for its parent's reply.", minimum=1, unit="seconds"
+    )
+
+
+@frozen(kw_only=True)
 class DraftSettings:
     """How often the unfinished answer of a running turn is saved: whichever comes first."""
 
@@ -237,6 +270,7 @@ class Settings:
     limits: LimitSettings = field(factory=LimitSettings)
     approvals: ApprovalSettings = field(factory=ApprovalSettings)
     tools: ToolSettings = field(factory=ToolSettings)
+    agents: AgentSettings = field(factory=AgentSettings)
     draft: DraftSettings = field(factory=DraftSettings)
     log: LogSettings = field(factory=LogSettings)
     hooks: HookSettings = field(factory=HookSettings)
@@ -288,6 +322,7 @@ GROUPS: dict[str, type[Any]] = {
     "limits": LimitSettings,
     "approvals": ApprovalSettings,
     "tools": ToolSettings,
+    "agents": AgentSettings,
     "draft": DraftSettings,
     "log": LogSettings,
     "hooks": HookSettings,

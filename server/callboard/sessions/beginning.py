@@ -4,7 +4,7 @@ Each of these is a `begin` of `Reservations.reserve`: None says that there is no
 nothing is taken.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from attrs import frozen
 
@@ -31,7 +31,31 @@ class Begun:
     """The turn was parked; its open calls come first."""
 
 
-def begin(tx: Transaction, grant: Grant, *, model: str, host_id: str) -> Begun | None:
+def _always(_: Transaction, __: str) -> bool:
+    return True
+
+
+def _nothing(_: Transaction, __: Grant) -> None:
+    return None
+
+
+@frozen(kw_only=True)
+class Opening:
+    """What a feature has to say of a new turn, in the transaction that takes the session.
+
+    While `may_begin` says no, what waits in the session goes on waiting, and whoever has said no wakes
+    the session when that is over. `begun` writes of the turn's beginning. A parked turn that goes on is
+    no new one.
+    """
+
+    name: str
+    may_begin: Callable[[Transaction, str], bool] = _always
+    begun: Callable[[Transaction, Grant], None] = _nothing
+
+
+def begin(
+    tx: Transaction, grant: Grant, *, model: str, host_id: str, openings: Sequence[Opening] = ()
+) -> Begun | None:
     """Begins what waits in a session and is for this host to run: a parked turn that was answered, else
     a new turn, which admits every waiting trigger and is to take in the inbox."""
     session_id = grant.session_id
@@ -39,6 +63,8 @@ def begin(tx: Transaction, grant: Grant, *, model: str, host_id: str) -> Begun |
         return None
     if parking.is_parked(tx, session_id):
         return _resume(tx, grant, host_id)
+    if not _may_begin(tx, session_id, openings):
+        return None
     delivery = inbox.due(tx.all, session_id, host_id, tx.now())
     if delivery is None and tx.one(TURN_SQL["ours_wait"], session_id, host_id) is None:
         return None  # nothing waits, or only what another host has accepted and will run
@@ -46,7 +72,7 @@ def begin(tx: Transaction, grant: Grant, *, model: str, host_id: str) -> Begun |
     seqs = tuple(seq for seq, _, _ in pending)
     inbox.begun(tx, grant, host_id)
     trigger = Trigger(kind=pending[0][1] if pending else delivery or "prompt", seqs=seqs)
-    _started(tx, grant, trigger, model, host_id)
+    _started(tx, grant, trigger, model, host_id, openings)
     if seqs:
         tx.append(
             session_id, Ack(admits=seqs), actor=SYSTEM, turn_id=grant.turn_id, fence=grant.fence
@@ -55,17 +81,25 @@ def begin(tx: Transaction, grant: Grant, *, model: str, host_id: str) -> Begun |
 
 
 def begin_selected(
-    tx: Transaction, grant: Grant, generation: int, *, model: str, host_id: str
+    tx: Transaction,
+    grant: Grant,
+    generation: int,
+    *,
+    model: str,
+    host_id: str,
+    openings: Sequence[Opening] = (),
 ) -> Begun | None:
     """Begins a turn that takes in one delivery of the inbox and nothing else that waits (execution 31);
     steers, which are for the running turn, aside."""
     session_id = grant.session_id
     if not _is_open(tx, session_id) or parking.is_parked(tx, session_id):
         return None
+    if not _may_begin(tx, session_id, openings):
+        return None
     kind = inbox.begun_selected(tx, grant, host_id, generation, tx.now())
     if kind is None:
         return None
-    _started(tx, grant, Trigger(kind=kind), model, host_id)
+    _started(tx, grant, Trigger(kind=kind), model, host_id, openings)
     return Begun(session_id=session_id, admitted=(), limits=None)
 
 
@@ -74,7 +108,18 @@ def _is_open(tx: Transaction, session_id: str) -> bool:
     return flags is not None and not flags[0]
 
 
-def _started(tx: Transaction, grant: Grant, trigger: Trigger, model: str, host_id: str) -> None:
+def _may_begin(tx: Transaction, session_id: str, openings: Sequence[Opening]) -> bool:
+    return all(opening.may_begin(tx, session_id) for opening in openings)
+
+
+def _started(
+    tx: Transaction,
+    grant: Grant,
+    trigger: Trigger,
+    model: str,
+    host_id: str,
+    openings: Sequence[Opening],
+) -> None:
     session_id = grant.session_id
     tx.append(
         session_id,
@@ -91,6 +136,8 @@ def _started(tx: Transaction, grant: Grant, trigger: Trigger, model: str, host_i
         turn_id=grant.turn_id,
         fence=grant.fence,
     )
+    for opening in openings:
+        opening.begun(tx, grant)
 
 
 def _resume(tx: Transaction, grant: Grant, host_id: str) -> Begun | None:

@@ -5,9 +5,11 @@ transcript follows the log while its session is used and is forgotten when it ha
 """
 
 from collections import OrderedDict
+from collections.abc import Sequence
 
 from attrs import define
 
+from callboard_rpc.common import Mode
 from callboard_rpc.convert import structure_lenient
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import EVENT_TYPES
@@ -18,6 +20,8 @@ from .state import SessionState, apply
 from .transcript import Transcript
 
 _TRANSCRIPTS = 64
+MAX_DEPTH = 64
+"""How far up a session's line is followed."""
 
 
 @define
@@ -71,7 +75,7 @@ class SessionCache:
 
     def _follow_state(self, record: Record) -> None:
         known = self._known.get(record.session_id)
-        if record.type == "session_created":
+        if record.type in ("session_created", "agent_spawned"):
             state = apply(None, record.value)
             if state is not None:
                 self._known[record.session_id] = _Known(state, record.seq)
@@ -98,6 +102,21 @@ class SessionCache:
             raise CallboardError("sessionNotFound", f"there is no session {session_id[:80]!r}")
         self._known[session_id] = _Known(state, records[-1].seq)
         return state
+
+    async def above(self, state: SessionState) -> tuple[str, ...]:
+        """The sessions above one, its parent first, up to the root. Raises sessionNotFound."""
+        line: list[str] = []
+        while state.parent_id is not None and len(line) < MAX_DEPTH:
+            line.append(state.parent_id)
+            state = await self.state(state.parent_id)
+        return tuple(line)
+
+    async def modes(self, session_ids: Sequence[str]) -> list[Mode]:
+        """The modes of sessions as they are now. Raises sessionNotFound."""
+        modes: list[Mode] = []
+        for each in session_ids:
+            modes.append((await self.state(each)).mode)
+        return modes
 
     async def _records(self, session_id: str) -> list[Record]:
         """All records of a session, those too that were committed while it was read."""
@@ -146,7 +165,7 @@ class SessionCache:
 
 _STATE_TYPES = frozenset(
     {
-        "session_created", "session_updated", "session_archived", "session_unarchived",
+        "session_created", "agent_spawned", "session_updated", "session_archived", "session_unarchived",
         "session_closed", "mode_changed", "model_changed",
     }
 )  # fmt: skip

@@ -25,7 +25,7 @@ from ..turns.finish import Hook
 from ..turns.live import Cause, LiveTurn
 from ..turns.projection import SQL as TURN_SQL
 from ..turns.reservation import SYSTEM, AlreadyRunning, Grant, NoWork, Reservations, Reserved
-from .beginning import Begun, begin, begin_selected
+from .beginning import Begun, Opening, begin, begin_selected
 from .inbox import runs as inbox
 from .inbox.state import Started
 from .projection import SQL
@@ -48,8 +48,8 @@ class Dispatcher:
     """Starts and supervises the turns of one host.
 
     `spawn` gives a task to the host, so that no turn lives in a request; `model_of` names the model
-    that a session would use now; `hooks` and `completion` are for the end of a turn that could not be
-    built.
+    that a session would use now; `openings` are asked before a new turn; `hooks` and `completion` are for
+    the end of a turn that could not be built.
     """
 
     def __init__(
@@ -60,6 +60,7 @@ class Dispatcher:
         runner: Runner,
         model_of: Callable[[str], Awaitable[str]],
         spawn: Callable[[Callable[[], Awaitable[None]], str], None],
+        openings: Sequence[Opening] = (),
         hooks: Sequence[Hook] = (),
         completion: Sequence[CompletionHook] = (),
     ) -> None:
@@ -68,6 +69,7 @@ class Dispatcher:
         self._runner = runner
         self._model_of = model_of
         self._spawn = spawn
+        self._openings = openings
         self.hooks = hooks
         self._completion = completion
         self._retrying: set[str] = set()
@@ -208,7 +210,7 @@ class Dispatcher:
         model = await self._model_of(session_id)
 
         def commit(tx: Transaction, grant: Grant) -> Begun | None:
-            return begin(tx, grant, model=model, host_id=self.host_id)
+            return begin(tx, grant, model=model, host_id=self.host_id, openings=self._openings)
 
         outcome = await self._reservations.reserve(
             session_id, commit, resume=lambda tx: parking.answered(tx, session_id)
@@ -241,7 +243,9 @@ class Dispatcher:
         model = await self._model_of(session_id)
 
         def commit(tx: Transaction, grant: Grant) -> Begun | None:
-            return begin_selected(tx, grant, generation, model=model, host_id=self.host_id)
+            return begin_selected(
+                tx, grant, generation, model=model, host_id=self.host_id, openings=self._openings
+            )
 
         outcome = await self._reservations.reserve(session_id, commit)
         if isinstance(outcome, NoWork):

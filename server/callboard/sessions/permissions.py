@@ -1,6 +1,6 @@
 """Policy, as it applies to the calls of one session at this moment."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from callboard_rpc.approvals import Approval, CommandSubject, FileChangeSubject, RuleScope
 from callboard_rpc.approvals import ToolCallSubject as CallSubject
@@ -13,19 +13,22 @@ from ..tools.base import Preview, Tool, Workspace
 from ..tools.registry import ToolRegistry
 from ..turns.call import Verdict
 from .cache import SessionCache
+from .state import narrowest
 
 _NOBODY = "nobody is connected who could be asked, and this server is set to refuse then"
 
 
 class Permits:
-    """Judges the calls of one turn. The mode is read anew for each call, so that switching a session
-    to ``ask`` stops the next write of a turn that runs (coordination 50)."""
+    """Judges the calls of one turn. The mode is read anew for each call, so that switching a session, or
+    one `above` it (its parent first), to ``ask`` stops the next write of a turn that runs
+    (coordination 50)."""
 
     def __init__(
         self,
         *,
         session_id: str,
         root_id: str,
+        above: Sequence[str],
         workspace: Workspace,
         scope: frozenset[str] | None,
         cache: SessionCache,
@@ -35,6 +38,7 @@ class Permits:
     ) -> None:
         self._session_id = session_id
         self._root_id = root_id
+        self._line = (session_id, *above)
         self._workspace = workspace
         self._scope = scope
         self._cache = cache
@@ -53,9 +57,8 @@ class Permits:
         """What mode and rules say by now; a question that was asked is not taken back because whoever
         was there has left."""
         roots = tuple(str(root) for root in self._workspace.roots)
-        state = await self._cache.state(self._session_id)
         permissions = Permissions(
-            mode=state.mode,
+            mode=narrowest(await self._cache.modes(self._line)),
             session_id=self._root_id,
             rules=await self._approvals.rules_for(self._root_id, roots[0]),
             policy=self._settings.policy,

@@ -9,7 +9,6 @@ from callboard_rpc.convert import structure_lenient, unstructure
 from callboard_rpc.events import (
     ModeChanged,
     ModelChanged,
-    SessionCreated,
     SessionUpdated,
     Summary,
     TurnFinished,
@@ -19,7 +18,7 @@ from ..log import sqlfile
 from ..log.record import Record
 from ..log.transaction import Projection, Transaction
 from ..turns.usage import add
-from .state import title_from
+from .state import created_by, title_from
 
 SQL = sqlfile.load("callboard.sessions")
 
@@ -29,7 +28,8 @@ def _dump(value: Any) -> str | None:
 
 
 def _created(tx: Transaction, record: Record) -> None:
-    created: SessionCreated = record.value
+    created = created_by(record.value)
+    assert created is not None
     tx.execute(
         SQL["insert_session"],
         record.session_id,
@@ -146,6 +146,7 @@ PROJECTION = Projection(
     tables=("sessions",),
     apply={
         "session_created": _created,
+        "agent_spawned": _created,
         "session_forked": _touch,
         "session_rewound": _rewound,
         "session_updated": _updated,

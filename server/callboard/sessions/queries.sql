@@ -115,7 +115,7 @@ SELECT closed, archived FROM sessions WHERE session_id = ?;
 -- name: with_pending_triggers
 SELECT DISTINCT t.session_id FROM triggers t
 JOIN sessions s ON s.session_id = t.session_id
-JOIN heads h ON h.session_id = t.session_id AND t.seq > h.imported_through
+JOIN heads h ON h.session_id = t.session_id AND t.seq > max(h.imported_through, h.held_through)
 LEFT JOIN owners o ON o.session_id = t.session_id
 WHERE t.state = 'pending' AND s.closed = 0 AND o.fence IS NULL;
 
@@ -241,3 +241,6 @@ SELECT session_id, model, currency, sum(is_run), sum(1 - is_run), sum(requests),
        sum(usage IS NULL OR partial OR (requests > 0 AND (input IS NULL OR output IS NULL))),
        sum(usage IS NULL OR partial OR (requests > 0 AND cost IS NULL)), max(partial)
 FROM part GROUP BY session_id, model, currency ORDER BY session_id, model, currency;
+
+-- name: session_place
+SELECT closed, archived, root_id, depth FROM sessions WHERE session_id = ?;

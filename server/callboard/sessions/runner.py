@@ -11,7 +11,7 @@ import attrs
 import orjson
 from attrs import frozen
 
-from callboard_rpc.common import Actor, BlobRef, CallId, Limits, Usage
+from callboard_rpc.common import Actor, BlobRef, CallId, Limits, Mode, Usage
 from callboard_rpc.convert import structure_lenient
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import Author, ToolCall
@@ -26,7 +26,7 @@ from ..models.catalog import ModelCatalog
 from ..models.retry import BOUNDED, NEVER, UNTIL_CANCELLED, RetryPolicy
 from ..tools.base import ToolContext
 from ..tools.environment import scrubbed_environment
-from ..tools.registry import ToolRegistry, in_scope
+from ..tools.registry import ToolRegistry, in_scope, narrow
 from ..tools.scheduling import WriteCoordinators
 from ..tools.workspace import FolderWorkspace
 from ..turns.boundary import Source
@@ -49,7 +49,7 @@ from .instructions import read_instructions
 from .permissions import Permits
 from .profiles import Profile, ProfileBook
 from .projection import SQL
-from .state import SessionState
+from .state import SessionState, narrowest
 
 
 @frozen(kw_only=True)
@@ -134,7 +134,8 @@ class TurnRunner:
         model = await services.catalog.resolve(
             state.model or profile.model, text_tool_calls=profile.text_tool_calls
         )
-        scope = None if profile.tools is None else frozenset(profile.tools)
+        scope = narrow(None if profile.tools is None else frozenset(profile.tools), state.tools)
+        above = await services.cache.above(state)
         author = Author(kind="agent", name=profile.name, id=live.session_id)
         actor = Actor(kind="agent", id=live.session_id, name=profile.name)
         numbering = Numbering(
@@ -143,6 +144,7 @@ class TurnRunner:
         permits = Permits(
             session_id=live.session_id,
             root_id=state.root_id,
+            above=above,
             workspace=workspace,
             scope=scope,
             cache=services.cache,
@@ -163,7 +165,8 @@ class TurnRunner:
         blobs = SessionBlobs(services.log, live.session_id)
 
         def context_of(call_id: CallId) -> ToolContext:
-            current = services.cache.read(live.session_id)
+            known = (services.cache.read(each) for each in (live.session_id, *above))
+            modes: list[Mode] = [each.mode for each in known if each is not None]
 
             def emit(text: str) -> None:
                 live.touch()
@@ -173,8 +176,9 @@ class TurnRunner:
                 workspace=workspace,
                 session=live.session_id,
                 turn=live.turn_id,
+                fence=live.grant.fence,
                 call_id=call_id,
-                mode=current.mode if current else state.mode,
+                mode=narrowest(modes) if modes else state.mode,
                 emit=emit,
                 blobs=blobs,
                 environment=environment,

@@ -54,6 +54,9 @@ from .reading import Reading, refuse_unless_open
 
 T = TypeVar("T")
 
+Closing = Callable[[Transaction, str, Actor], None]
+"""Writes what a feature has to say of a session that is closed for good, before it is."""
+
 _STOP_WAIT_S = 15.0
 
 
@@ -85,12 +88,19 @@ class Sessions:
     whichever process runs the session."""
 
     def __init__(
-        self, log: Log, dispatcher: Dispatcher, reading: Reading, *, limits: SessionLimits
+        self,
+        log: Log,
+        dispatcher: Dispatcher,
+        reading: Reading,
+        *,
+        limits: SessionLimits,
+        closings: Sequence[Closing] = (),
     ) -> None:
         self._log = log
         self._dispatcher = dispatcher
         self._reading = reading
         self._limits = limits
+        self._closings = closings
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def _durably(self, work: Coroutine[Any, Any, T]) -> T:
@@ -201,6 +211,8 @@ class Sessions:
                 flags = tx.one(SQL["flags"], each)
                 if flags is not None and not flags[0]:
                     inbox.drop_all(tx, each, by=by, reason=why)
+                    for closing in self._closings:
+                        closing(tx, each, by)
                     tx.append(each, SessionClosed(reason=reason), actor=by)
             tx.decided(session_id=session_id)
 

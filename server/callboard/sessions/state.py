@@ -8,6 +8,7 @@ from attrs import frozen
 
 from callboard_rpc.common import Mode, TextContent
 from callboard_rpc.events import (
+    AgentSpawned,
     Message,
     ModeChanged,
     ModelChanged,
@@ -33,6 +34,7 @@ class SessionState:
     parent_id: str | None = None
     depth: int = 0
     directories: tuple[str, ...] = ()
+    tools: frozenset[str] | None = None
     pinned: bool = False
     archived: bool = False
     closed: bool = False
@@ -52,20 +54,42 @@ def title_from(message: Message) -> str | None:
     return None
 
 
+def created_by(event: Any) -> SessionCreated | None:
+    """What a session is from the start, told by its first event; None for any other."""
+    match event:
+        case SessionCreated():
+            return event
+        case AgentSpawned(session=created):
+            return created
+        case _:
+            return None
+
+
+def narrowest(modes: Iterable[Mode]) -> Mode:
+    """The mode that holds for a session whose own mode comes first, and those above it after it: what
+    one of them may not do, it may not do either (coordination 50, interrupts-and-peers 77)."""
+    mode: Mode = "work"
+    for each in modes:
+        mode = each if mode == "work" else mode
+    return mode
+
+
 def apply(state: SessionState | None, event: Any) -> SessionState | None:
     """The state after an event's data. Events before the session's creation say nothing."""
-    if isinstance(event, SessionCreated):
+    created = created_by(event)
+    if created is not None:
         return SessionState(
-            session_id=event.session_id,
-            root_id=event.root_id,
-            cwd=event.cwd,
-            profile=event.profile,
-            mode=event.mode,
-            model=event.model,
-            title=event.title,
-            parent_id=event.parent_id,
-            depth=event.depth,
-            directories=event.additional_directories,
+            session_id=created.session_id,
+            root_id=created.root_id,
+            cwd=created.cwd,
+            profile=created.profile,
+            mode=created.mode,
+            model=created.model,
+            title=created.title,
+            parent_id=created.parent_id,
+            depth=created.depth,
+            directories=created.additional_directories,
+            tools=None if created.tools is None else frozenset(created.tools),
         )
     if state is None:
         return None

@@ -15,6 +15,7 @@ from callboard_rpc.common import Actor, Usage
 from callboard_rpc.convert import StructureError, structure, unstructure
 from callboard_rpc.events import (
     EVENT_TYPES,
+    AgentSpawned,
     ApprovalDecision,
     ApprovalRequest,
     Message,
@@ -30,6 +31,7 @@ from callboard_rpc.events import (
     TurnStarted,
 )
 
+from .state import created_by
 from .transfer import Refused, is_id
 
 _KEYS: Final = frozenset({"sessionId", "seq", "eventId", "type", "at", "actor", "turnId", "data"})
@@ -142,15 +144,16 @@ class Vetting:
     # --- order ---
 
     def _follow(self, event: Vetted) -> None:
-        if isinstance(event.value, SessionCreated) != (event.seq == 1):
+        created = created_by(event.value)
+        if (created is not None) != (event.seq == 1):
             raise Refused(
                 "must be the session's creation, as the first event, and only as the first"
             )
         if event.turn_id is not None and self._inherited:
             self._turns.add(event.turn_id)  # of the session that this one was forked from
+        if created is not None:
+            self._create(created, is_child=isinstance(event.value, AgentSpawned))
         match event.value:
-            case SessionCreated() as created:
-                self._create(created)
             case SessionForked():
                 if not self._inherited:
                     raise Refused("ends a fork that did not begin")
@@ -179,11 +182,15 @@ class Vetting:
             if blob_id not in self.blobs:
                 raise Refused("names a blob that is not in the file before it")
 
-    def _create(self, created: SessionCreated) -> None:
+    def _create(self, created: SessionCreated, *, is_child: bool) -> None:
         if created.session_id != self.session_id:
             raise Refused("creates another session than the first line says")
         root = created.parent_id is None
-        if root != (created.root_id == self.session_id) or root != (created.depth == 0):
+        if (
+            (is_child and root)
+            or root != (created.root_id == self.session_id)
+            or root != (created.depth == 0)
+        ):
             raise Refused("does not agree with itself on whether the session has a parent")
         if not 0 <= created.depth <= 64:
             raise Refused("has an impossible depth")

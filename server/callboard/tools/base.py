@@ -50,13 +50,15 @@ class BlobSink(Protocol):
 class ToolContext:
     """What a running call may use. `emit` streams output to whoever watches; it never blocks.
 
-    `plan` publishes the agent's plan; `session` and `turn` are ids, for the log's sake only.
+    `session`, `turn` and `fence` are those of the run: what a tool writes into the log is written under
+    them, or not at all.
     `services` is where a feature's tools find what the host registered under a name.
     """
 
     workspace: Workspace
     session: str
     turn: str
+    fence: int
     call_id: CallId
     mode: Mode
     emit: Callable[[str], None]
@@ -122,3 +124,5 @@ class Tool:
     preview: Look
     schema: Json = field(factory=dict[str, Any])
     """Made from `arguments` by the registry when empty."""
+    waits: bool = False
+    """It waits for others, and bounds that by itself: meanwhile the turn neither works nor idles."""

@@ -38,28 +38,37 @@ def _never(_: Query, __: Grant) -> bool:
     return False
 
 
+def _no_limit(_: Query, __: Grant) -> int | None:
+    return None
+
+
 @frozen(kw_only=True)
 class Source:
     """Something that can wait for a session.
 
-    `drain` takes all of it into the log in a transaction; what it appends becomes context.
+    `drain` takes all of it into the log in a transaction; what it appends becomes context. When it returns
+    True, the sources behind it are left for the next boundary.
     `waiting` tells by a query whether there is anything, without changing it: on a glance before a
     boundary, and for good in the transaction that would end the turn. `supersedes` tells whether it is
     such that calls which have not begun give way to it, as they do to a steer (coordination 62).
+    `requests_left` is asked after each boundary how many more the turn may make of its model; None is
+    no limit.
     """
 
     name: str
     order: Order
-    drain: Callable[[Transaction, Grant], None]
+    drain: Callable[[Transaction, Grant], bool | None]
     waiting: Callable[[Query, Grant], bool]
     supersedes: Callable[[Query, Grant], bool] = _never
+    requests_left: Callable[[Query, Grant], int | None] = _no_limit
 
 
 def drain_all(tx: Transaction, grant: Grant, sources: Sequence[Source]) -> list[Record]:
     """Drains the sources in order; what they appended. The caller asserts the fence."""
     before = len(tx.appended)
     for source in sorted(sources, key=lambda s: s.order):
-        source.drain(tx, grant)
+        if source.drain(tx, grant):
+            break
     return tx.appended[before:]
 
 
@@ -69,6 +78,12 @@ def anything_waiting(query: Query, grant: Grant, sources: Sequence[Source]) -> b
 
 def anything_superseding(query: Query, grant: Grant, sources: Sequence[Source]) -> bool:
     return any(source.supersedes(query, grant) for source in sources)
+
+
+def requests_left(query: Query, grant: Grant, sources: Sequence[Source]) -> int | None:
+    """How many requests the turn may yet make, as far as any source limits them."""
+    limits = [source.requests_left(query, grant) for source in sources]
+    return min((each for each in limits if each is not None), default=None)
 
 
 def _drain_steering(tx: Transaction, grant: Grant) -> None:

@@ -337,7 +337,8 @@ class Caller:
     async def _run(self, call: Call) -> ToolOutcome:
         """Runs the tool. What it raises becomes its outcome; only what stops the turn goes on."""
         assert call.tool is not None
-        limit = None if call.tool.effect == "execute" else self._time_limit_s
+        waits = call.tool.waits
+        limit = None if waits or call.tool.effect == "execute" else self._time_limit_s
         broken = ToolOutcome(
             text=f"The tool {call.name} failed inside of Callboard; see the server's log.",
             status="error",
@@ -345,7 +346,8 @@ class Caller:
         scope = asyncio.timeout(limit)
         try:
             async with scope:
-                return await call.tool.run(self._context(call.call_id), call.arguments)
+                with self._asking() if waits else nullcontext():
+                    return await call.tool.run(self._context(call.call_id), call.arguments)
         except ToolFailure as failure:
             return ToolOutcome(text=str(failure), status="error")
         except asyncio.CancelledError:

@@ -18,14 +18,14 @@ from ..tools.scheduling import Superseded, run_batch
 from . import usage as sums
 from .answer import Answer
 from .asking import ask
-from .boundary import anything_superseding, anything_waiting, drain_all
+from .boundary import anything_superseding, anything_waiting, drain_all, requests_left
 from .call import Call, Settled
 from .finish import Ending, complete, decide_to_end, message_of
 from .lifecycle import MAX_CONTINUATIONS, blocked, instruct
-from .live import LiveTurn
+from .live import Cause, LiveTurn
 from .projection import SQL
 from .reads import reading
-from .reservation import assert_fence
+from .reservation import SYSTEM, assert_fence
 from .turn import Progress, Turn, figures
 
 _MAX_CALLS = 128
@@ -60,6 +60,7 @@ async def steps(turn: Turn, progress: Progress) -> None:
     while True:
         _go_on(turn.live)
         await _boundary(turn)
+        _wind_down(turn)
         if nudge is None:
             nudge = _spent(turn, progress)
         try:
@@ -81,6 +82,14 @@ async def steps(turn: Turn, progress: Progress) -> None:
             return
         nudge = None
         progress.iterations = 0
+
+
+def _wind_down(turn: Turn) -> None:
+    """Ends a turn that was told to wind down and has had its last requests. Raises `_Stopped`."""
+    if requests_left(turn.log.glance, turn.live.grant, turn.sources) == 0:
+        reason = "it was told to stop, and had its last words"
+        turn.live.stop(Cause(outcome="cancelled", by=SYSTEM, reason=reason))
+        raise _Stopped
 
 
 async def _begin(turn: Turn) -> None:

@@ -58,9 +58,14 @@ def _on_message(tx: Transaction, record: Record) -> None:
 
 def _on_directive(tx: Transaction, record: Record) -> None:
     directive: Directive = record.value
-    del directive
     tx.execute(
-        SQL["insert_trigger"], record.session_id, record.seq, "directive", "queue", None, None
+        SQL["insert_trigger"],
+        record.session_id,
+        record.seq,
+        "directive",
+        "queue",
+        None,
+        directive.host_id,
     )
 
 

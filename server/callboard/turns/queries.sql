@@ -121,24 +121,24 @@ VALUES (?, ?, ?, ?, ?, ?);
 -- name: ours_wait
 SELECT 1 FROM triggers WHERE session_id = ?1 AND state = 'pending'
   AND (host_id IS NULL OR host_id = ?2 OR host_id NOT IN (SELECT host_id FROM hosts))
-  AND seq > (SELECT h.imported_through FROM heads h WHERE h.session_id = ?1) LIMIT 1;
+  AND seq > (SELECT max(h.imported_through, h.held_through) FROM heads h WHERE h.session_id = ?1) LIMIT 1;
 
 -- name: own_left
 SELECT DISTINCT t.session_id FROM triggers t
 JOIN sessions s ON s.session_id = t.session_id
-JOIN heads h ON h.session_id = t.session_id AND t.seq > h.imported_through
+JOIN heads h ON h.session_id = t.session_id AND t.seq > max(h.imported_through, h.held_through)
 LEFT JOIN owners o ON o.session_id = t.session_id
 WHERE t.state = 'pending' AND t.host_id = ? AND s.closed = 0 AND o.fence IS NULL
   AND NOT EXISTS (SELECT 1 FROM turns p WHERE p.session_id = t.session_id AND p.state = 'parked');
 
 -- name: own_wait
-SELECT 1 FROM triggers t JOIN heads h ON h.session_id = t.session_id AND t.seq > h.imported_through
+SELECT 1 FROM triggers t JOIN heads h ON h.session_id = t.session_id AND t.seq > max(h.imported_through, h.held_through)
 WHERE t.session_id = ? AND t.state = 'pending' AND t.host_id = ? LIMIT 1;
 
 -- name: goes_on
 SELECT 1 FROM owners WHERE session_id = ?1 AND fence IS NOT NULL AND kind = 'run'
 UNION ALL
-SELECT 1 FROM triggers t JOIN heads h ON h.session_id = t.session_id AND t.seq > h.imported_through
+SELECT 1 FROM triggers t JOIN heads h ON h.session_id = t.session_id AND t.seq > max(h.imported_through, h.held_through)
 WHERE t.session_id = ?1 AND t.state = 'pending' LIMIT 1;
 
 -- name: update_trigger

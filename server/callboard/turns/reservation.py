@@ -98,20 +98,41 @@ def _as_it_is(_: Transaction, __: Grant) -> Any:
     return None
 
 
+def _end_unrun(tx: Transaction, grant: Grant) -> None:
+    tx.append(
+        grant.session_id,
+        TurnFinished(
+            turn_id=TurnId(grant.turn_id),
+            outcome="cancelled",
+            answered_through=tx.value(SQL["answered_through"], grant.session_id),
+            usage=Usage(),
+        ),
+        actor=SYSTEM,
+        turn_id=grant.turn_id,
+        fence=grant.fence,
+    )
+
+
 class Reservations:
     """Hands out reservations for one host. Releases run in tasks of their own, so that cancelling
     whoever waits for one strands nothing (execution 6).
 
     `attend` makes sure, in the transaction that takes a session, that the others know this host: what
-    an unknown host owns is taken from it.
+    an unknown host owns is taken from it. `end` writes the end of a turn that began and will not be run.
     """
 
     def __init__(
-        self, log: Log, host_id: str, *, attend: Callable[[Transaction], None] = _is_known
+        self,
+        log: Log,
+        host_id: str,
+        *,
+        attend: Callable[[Transaction], None] = _is_known,
+        end: Callable[[Transaction, Grant], None] = _end_unrun,
     ) -> None:
         self._log = log
         self.host_id = host_id
         self._attend = attend
+        self._end = end
         self._releases: set[asyncio.Task[None]] = set()
 
     async def reserve(
@@ -239,18 +260,7 @@ class Reservations:
                     fence=grant.fence,
                 )
             elif grant.turn_id and tx.one(SQL["turn"], grant.turn_id) is not None:
-                tx.append(
-                    grant.session_id,
-                    TurnFinished(
-                        turn_id=TurnId(grant.turn_id),
-                        outcome="cancelled",
-                        answered_through=tx.value(SQL["answered_through"], grant.session_id),
-                        usage=Usage(),
-                    ),
-                    actor=SYSTEM,
-                    turn_id=grant.turn_id,
-                    fence=grant.fence,
-                )
+                self._end(tx, grant)
             tx.execute(SQL["release"], grant.session_id, grant.fence)
 
         await self._log.transact(commit)

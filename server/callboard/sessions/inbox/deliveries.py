@@ -45,11 +45,18 @@ class Body:
 
 
 def deliver(
-    tx: Transaction, session_id: str, envelope: Envelope, *, by: Actor, host_id: str
+    tx: Transaction,
+    session_id: str,
+    envelope: Envelope,
+    *,
+    by: Actor,
+    host_id: str,
+    insist: bool = False,
 ) -> Accepted:
     """Puts an envelope into a session's inbox, where it lies inert until it is authorised.
 
-    The same id with the same content again returns the first generation, whatever became of it. Raises
+    What must not get lost (a report) can `insist`: then an archived session takes it, too, and one in
+    which too much waits already. The same id with the same content again returns the first generation, whatever became of it. Raises
     idempotencyConflict for another content under the same id, and then, in this order,
     sessionNotFound, sessionClosed, sessionArchived, queueFull; messageTooLarge and invalidParams come first.
     """
@@ -59,9 +66,9 @@ def deliver(
     known = tx.one(SQL["known"], session_id, delivery_id)
     if known is not None:
         return _repeated(session_id, delivery_id, known, digest)
-    _must_be_open(tx, session_id)
+    _must_be_open(tx, session_id, archived_too=insist)
     waiting: int = tx.value(SQL["pending"], session_id)
-    if waiting >= MAX_PENDING:
+    if waiting >= MAX_PENDING and not insist:
         raise CallboardError(
             "queueFull",
             f"{waiting} deliveries wait in session {session_id}; try again when a turn has taken some in",
@@ -106,11 +113,12 @@ def _repeated(session_id: str, delivery_id: str, known: tuple[Any, ...], digest:
     return Accepted(generation=generation, repeated=True)
 
 
-def _must_be_open(tx: Transaction, session_id: str) -> None:
+def _must_be_open(tx: Transaction, session_id: str, *, archived_too: bool) -> None:
     row = tx.one(SESSION_SQL["flags"], session_id)
     if row is None:
         raise CallboardError("sessionNotFound", f"there is no session {session_id[:80]!r}")
-    refuse_unless_open(session_id, closed=bool(row[0]), archived=bool(row[1]))
+    archived = bool(row[1]) and not archived_too
+    refuse_unless_open(session_id, closed=bool(row[0]), archived=archived)
 
 
 def watermarks(tx: Transaction, session_id: str) -> Watermarks:
@@ -131,6 +139,13 @@ def authorise(tx: Transaction, session_id: str, generation: int) -> Watermarks:
     reached = watermarks(tx, session_id).authorise(generation, policy)
     tx.execute(SQL["set_watermarks"], reached.interrupts, reached.activated, session_id)
     return reached
+
+
+def leave(tx: Transaction, session_id: str, generation: int) -> None:
+    """Lets turns take a delivery in that begin for something else, or run already; this one begins
+    none, now or at a restart."""
+    authorise(tx, session_id, generation)
+    tx.execute(SQL["leave"], session_id, generation)
 
 
 def ask(

@@ -142,7 +142,7 @@ def _admit(tx: Transaction, grant: Grant, claim: Claim) -> None:
     assert_fence(tx, grant)
     row = tx.one(SQL["envelope"], claim.session_id, claim.generation)
     assert row is not None  # its claim was just looked up
-    acknowledge(tx, grant, [admit(tx, grant, *row)])
+    acknowledge(tx, grant, [admit(tx, grant, row)])
 
 
 def _check(owner: str, lease_s: float) -> None:

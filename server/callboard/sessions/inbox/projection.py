@@ -4,7 +4,12 @@ Whatever puts a delivery into the log (a turn's boundary, an acknowledged claim,
 receipt written and its row taken out of the inbox by the event itself, in the same transaction.
 """
 
-from callboard_rpc.events import Delivered, DeliveriesDropped, Message
+from callboard_rpc.events import (
+    AgentNotificationDelivered,
+    Delivered,
+    DeliveriesDropped,
+    Message,
+)
 
 from ...log import sqlfile
 from ...log.record import Record
@@ -33,7 +38,13 @@ def _settle(tx: Transaction, record: Record, delivered: Delivered, state: str) -
 def _on_message(tx: Transaction, record: Record) -> None:
     message: Message = record.value
     if message.delivered is not None:
-        _settle(tx, record, message.delivered, "admitted")
+        for each in (message.delivered, *message.joined):
+            _settle(tx, record, each, "admitted")
+
+
+def _on_notified(tx: Transaction, record: Record) -> None:
+    notified: AgentNotificationDelivered = record.value
+    _settle(tx, record, notified.delivered, "admitted")
 
 
 def _on_dropped(tx: Transaction, record: Record) -> None:
@@ -50,6 +61,10 @@ def _forget(tx: Transaction, session_id: str) -> None:
 PROJECTION = Projection(
     name="inbox",
     tables=("receipts",),
-    apply={"message": _on_message, "deliveries_dropped": _on_dropped},
+    apply={
+        "message": _on_message,
+        "deliveries_dropped": _on_dropped,
+        "agent_notification_delivered": _on_notified,
+    },
     forget=_forget,
 )

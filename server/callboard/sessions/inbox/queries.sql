@@ -43,6 +43,9 @@ WHERE o.session_id = ?1 AND o.fence IS NOT NULL;
 -- name: ask
 UPDATE inbox SET wake = 'asked', host_id = ? WHERE session_id = ? AND generation = ?;
 
+-- name: leave
+UPDATE inbox SET wake = 'muted' WHERE session_id = ? AND generation = ? AND wake = 'none';
+
 -- name: mute
 UPDATE inbox SET wake = 'muted' WHERE session_id = ? AND wake = 'asked';
 

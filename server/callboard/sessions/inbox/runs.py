@@ -6,21 +6,26 @@ boundary, with its receipt, under the turn's fence. `ended` is part of the turn'
 decides there whether a successor is due: for what was asked meanwhile, and never twice for the same.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import orjson
+from attrs import frozen
 
 from callboard_rpc.common import Actor, MessageId
 from callboard_rpc.convert import structure_lenient
-from callboard_rpc.events import Ack, Delivered, DeliveryKind, Message
+from callboard_rpc.events import Ack, Author, Delivered, DeliveryKind, Message
 
 from ...log.transaction import Transaction
 from ...turns.boundary import Order, Query, Source
 from ...turns.finish import Ending
 from ...turns.reservation import SYSTEM, Grant
-from .deliveries import drop, read_body, set_aside_exhausted
+from .deliveries import Body, drop, read_body, set_aside_exhausted
 from .projection import SQL
 from .state import MAX_ATTEMPTS, MAX_PER_DRAIN
+
+JOINED: frozenset[DeliveryKind] = frozenset({"sibling"})
+"""What comes of these kinds by a boundary is one message, behind the others, however many there are."""
 
 # --- dispatch -----------------------------------------------------------------------------------
 
@@ -105,11 +110,16 @@ def source(now: Callable[[], str]) -> Source:
         return bool(first) and first[0] <= reach[0][1]
 
     def drain(tx: Transaction, grant: Grant) -> None:
-        seqs = [
-            seq
-            for generation in _admissible(tx.all, grant, now(), MAX_PER_DRAIN)
-            if (seq := _take_in(tx, grant, generation)) is not None
-        ]
+        joined: list[tuple[Any, ...]] = []
+        seqs: list[int] = []
+        for generation in _admissible(tx.all, grant, now(), MAX_PER_DRAIN):
+            row = tx.one(SQL["envelope"], grant.session_id, generation)
+            assert row is not None
+            if row[3] in JOINED:
+                joined.append(row)
+            else:
+                seqs += _take_in(tx, grant, [row])
+        seqs += _take_in(tx, grant, joined)
         if seqs:
             acknowledge(tx, grant, seqs)
 
@@ -130,50 +140,67 @@ def _admissible(query: Query, grant: Grant, now: str, limit: int) -> list[int]:
     return [generation for (generation,) in rows]
 
 
-def _take_in(tx: Transaction, grant: Grant, generation: int) -> int | None:
-    """The seq of the delivery's message. One that cannot be read is set aside, and the others are not
-    kept up by it."""
-    row = tx.one(SQL["envelope"], grant.session_id, generation)
-    assert row is not None
-    seqs: list[int] = []
-    fault = tx.contain(lambda: seqs.append(admit(tx, grant, *row)))
-    if fault is None:
-        return seqs[0]
-    reason = f"it cannot be read: {type(fault).__name__}"
-    drop(tx, grant.session_id, [row[:4]], by=SYSTEM, reason=reason)
-    return None
+def _take_in(tx: Transaction, grant: Grant, rows: Sequence[tuple[Any, ...]]) -> list[int]:
+    """The seq of the message that these deliveries became. One that cannot be read is set aside, and the
+    others are not kept up by it."""
+    good: list[_Read] = []
+    for row in rows:
+        fault = tx.contain(lambda row=row: good.append(_read(*row)))
+        if fault is not None:
+            reason = f"it cannot be read: {type(fault).__name__}"
+            drop(tx, grant.session_id, [row[:4]], by=SYSTEM, reason=reason)
+    return [_admit(tx, grant, good)] if good else []
 
 
-def admit(
-    tx: Transaction,
-    grant: Grant,
-    delivery_id: str,
-    generation: int,
-    digest: str,
-    kind: DeliveryKind,
-    body: str,
-    actor: str,
-) -> int:
-    """Writes a delivery into the history and returns its seq; its receipt is written, and its row taken
-    out, by the event. The caller asserts the fence, and `acknowledge`s it in the same transaction."""
-    parts = read_body(body)
-    message = Message(
-        message_id=MessageId(tx.new_id("msg")),
-        author=parts.author,
-        content=parts.content,
+@frozen(kw_only=True)
+class _Read:
+    """A delivery out of the inbox, and who sent it."""
+
+    delivered: Delivered
+    body: Body
+    actor: Actor
+
+
+def _read(
+    delivery_id: str, generation: int, digest: str, kind: DeliveryKind, body: str, actor: str
+) -> _Read:
+    return _Read(
         delivered=Delivered(
             delivery_id=delivery_id, generation=generation, digest=digest, kind=kind
         ),
-        meta=parts.meta,
+        body=read_body(body),
+        actor=structure_lenient(orjson.loads(actor), Actor),
+    )
+
+
+def _admit(tx: Transaction, grant: Grant, reads: Sequence[_Read]) -> int:
+    """Several deliveries are one message, whose author and actor are those of the first only if they
+    are of all."""
+    first = reads[0]
+    alone = all(each.body.author == first.body.author for each in reads)
+    message = Message(
+        message_id=MessageId(tx.new_id("msg")),
+        author=first.body.author if alone else Author(kind="system", name="inbox"),
+        content=tuple(block for each in reads for block in each.body.content),
+        delivered=first.delivered,
+        joined=tuple(each.delivered for each in reads[1:]),
+        meta=first.body.meta if len(reads) == 1 else {"parts": [each.body.meta for each in reads]},
     )
     record = tx.append(
         grant.session_id,
         message,
-        actor=structure_lenient(orjson.loads(actor), Actor),
+        actor=first.actor if alone else SYSTEM,
         turn_id=grant.turn_id,
         fence=grant.fence,
     )
     return record.seq
+
+
+def admit(tx: Transaction, grant: Grant, row: tuple[Any, ...]) -> int:
+    """Writes a delivery (its row of ``envelope``) into the history and returns its seq; its receipt is
+    written, and its row taken out, by the event. The caller asserts the fence, and `acknowledge`s it in the
+    same transaction."""
+    return _admit(tx, grant, [_read(*row)])
 
 
 def acknowledge(tx: Transaction, grant: Grant, seqs: list[int]) -> None:

@@ -1,0 +1,78 @@
+"""Child agents, as the host takes them in."""
+
+from collections.abc import Sequence
+
+from callboard_rpc.common import Actor
+from callboard_rpc.events import AgentClosed
+
+from ..config import Settings
+from ..features import Feature, Ground
+from ..log.transaction import Transaction
+from ..sessions.beginning import Opening
+from ..tools.base import Tool
+from ..turns.boundary import Source
+from ..turns.finish import Ending
+from ..turns.reservation import Grant
+from . import interrupts, reports
+from .clock import keep_time
+from .projection import PROJECTION, SQL, find
+from .service import Agents
+from .tools import SERVICE, SEVEN
+
+
+def feature(settings: Settings) -> Feature:
+    """The feature under these settings; what seed 004 adds is there only where it is switched on."""
+
+    def ended(tx: Transaction, grant: Grant, ending: Ending) -> None:
+        reports.ended(tx, grant, ending, settings.agents)
+
+    def may_begin(tx: Transaction, session_id: str) -> bool:
+        agent = find(tx.all, session_id)
+        if agent is None:
+            return True
+        running: int = tx.value(SQL["count_running"], agent.parent_id, session_id)
+        return running < settings.agents.max_running
+
+    return Feature(
+        name=SERVICE,
+        tools=_tools(settings.features),
+        sources=_sources(settings.features),
+        projections=(PROJECTION,),
+        openings=(Opening(name=SERVICE, may_begin=may_begin, begun=reports.begun),),
+        hooks=(ended,),
+        closings=(_closed,),
+        service=_service,
+        recovers=Agents.reconcile,
+        works=keep_time,
+    )
+
+
+def _tools(features: Sequence[str]) -> tuple[Tool, ...]:
+    del features
+    return SEVEN
+
+
+def _sources(features: Sequence[str]) -> tuple[Source, ...]:
+    del features
+    return (interrupts.SOURCE,)
+
+
+def _closed(tx: Transaction, session_id: str, by: Actor) -> None:
+    agent = find(tx.all, session_id)
+    if agent is not None and agent.status != "closed":
+        tx.append(session_id, AgentClosed(), actor=by)
+
+
+def _service(ground: Ground) -> Agents:
+    return Agents(
+        ground.log,
+        ground.dispatcher,
+        ground.sessions,
+        ground.cache,
+        catalog=ground.catalog,
+        registry=ground.registry,
+        profiles=ground.profiles,
+        settings=ground.settings,
+        model_of=ground.model_of,
+        spawn=ground.spawn,
+    )

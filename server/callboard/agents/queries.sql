@@ -1,0 +1,160 @@
+-- name: agent
+SELECT agent_id, root_id, parent_id, name, agent_type, depth_left, message_allow, status, report,
+       interrupted, pending, winding, deadline_at, closing
+FROM agents WHERE agent_id = ?;
+
+-- name: children
+SELECT agent_id, root_id, parent_id, name, agent_type, depth_left, message_allow, status, report,
+       interrupted, pending, winding, deadline_at, closing
+FROM agents WHERE parent_id = ? ORDER BY name, agent_id;
+
+-- name: keep
+INSERT INTO agents (agent_id, root_id, parent_id, name, agent_type, depth_left, message_allow, status,
+                    report, interrupted, pending, winding, deadline_at, closing, spawned_pos)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
+ON CONFLICT (agent_id) DO UPDATE SET
+  status = excluded.status, report = excluded.report, interrupted = excluded.interrupted,
+  pending = excluded.pending, winding = excluded.winding, deadline_at = excluded.deadline_at,
+  closing = excluded.closing;
+
+-- name: open_of_name
+SELECT agent_id FROM agents WHERE parent_id = ? AND name = ? AND status <> 'closed';
+
+-- name: of_name
+SELECT agent_id FROM agents WHERE parent_id = ? AND name = ?
+ORDER BY status = 'closed', spawned_pos DESC LIMIT 1;
+
+-- name: count_open
+SELECT count(*) FROM agents WHERE parent_id = ? AND status <> 'closed';
+
+-- name: count_running
+SELECT count(*) FROM agents a JOIN owners o ON o.session_id = a.agent_id
+WHERE a.parent_id = ? AND a.agent_id <> ? AND o.fence IS NOT NULL AND o.kind = 'run';
+
+-- Children for which something waits that this host is to run, the one that was spawned first first.
+-- name: waiting_children
+SELECT a.agent_id FROM agents a
+JOIN heads h ON h.session_id = a.agent_id
+LEFT JOIN owners o ON o.session_id = a.agent_id
+WHERE a.parent_id = ?1 AND a.status <> 'closed' AND o.fence IS NULL
+  AND (EXISTS (SELECT 1 FROM triggers t WHERE t.session_id = a.agent_id AND t.state = 'pending'
+                 AND t.host_id = ?2 AND t.seq > max(h.imported_through, h.held_through))
+    OR EXISTS (SELECT 1 FROM inbox i WHERE i.session_id = a.agent_id AND i.wake = 'asked'
+                 AND i.host_id = ?2))
+ORDER BY a.spawned_pos;
+
+-- Agents that have not begun, whose host is gone.
+-- name: never_begun
+SELECT a.agent_id FROM agents a JOIN heads h ON h.session_id = a.agent_id
+WHERE a.status = 'starting' AND h.imported_through = 0
+  AND EXISTS (SELECT 1 FROM triggers t WHERE t.session_id = a.agent_id AND t.state = 'pending'
+                AND t.host_id IS NOT NULL AND t.host_id NOT IN (SELECT host_id FROM hosts))
+ORDER BY a.agent_id;
+
+-- name: hold
+UPDATE heads SET held_through = seq WHERE session_id = ?;
+
+-- name: undelivered
+SELECT delivery_id, kind FROM inbox WHERE session_id = ? AND kind IN ('report', 'question', 'update');
+
+-- name: delivery
+SELECT delivery_id, generation, digest, kind FROM inbox WHERE session_id = ? AND delivery_id = ?;
+
+-- name: said_last
+SELECT data FROM events
+WHERE session_id = ? AND turn_id = ? AND type = 'message' ORDER BY seq DESC LIMIT 8;
+
+-- name: touched
+SELECT DISTINCT json_extract(c.value, '$.path') FROM events e, json_each(e.data, '$.changes') c
+WHERE e.session_id = ? AND e.turn_id = ? AND e.type = 'tool_result' LIMIT 200;
+
+-- name: last_plan
+SELECT data FROM events WHERE session_id = ? AND type = 'plan_updated' ORDER BY seq DESC LIMIT 1;
+
+-- name: parent_rests
+SELECT s.last_outcome FROM sessions s LEFT JOIN owners o ON o.session_id = s.session_id
+WHERE s.session_id = ?1 AND s.closed = 0 AND s.archived = 0 AND o.fence IS NULL
+  AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.session_id = ?1 AND t.state = 'parked');
+
+-- name: requests_since
+SELECT count(DISTINCT json_extract(data, '$.messageId')) FROM events
+WHERE session_id = ?1 AND turn_id = ?2 AND type IN ('tool_call', 'message')
+  AND json_extract(data, '$.delivered') IS NULL
+  AND seq > coalesce((SELECT max(seq) FROM events WHERE session_id = ?1 AND turn_id = ?2
+                        AND type = 'agent_interrupt_consumed'
+                        AND json_extract(data, '$.interruptId') = ?3), 0);
+
+-- name: next_deadline
+SELECT min(at) FROM (
+  SELECT min(deadline_at) AS at FROM agents WHERE deadline_at IS NOT NULL
+  UNION ALL
+  SELECT min(expires_at) FROM asks WHERE outcome IS NULL AND expires_at IS NOT NULL);
+
+-- name: overdue
+SELECT agent_id FROM agents WHERE deadline_at IS NOT NULL AND deadline_at <= ?;
+
+-- name: overdue_asks
+SELECT ask_id, agent_id FROM asks WHERE outcome IS NULL AND expires_at <= ? ORDER BY ask_id;
+
+-- The live tree.
+
+-- name: tree
+SELECT a.agent_id, a.root_id, a.parent_id, a.name, a.agent_type, a.depth_left, a.message_allow, a.status,
+       a.report, a.interrupted, a.pending, a.winding, a.deadline_at, a.closing,
+       s.profile, s.mode, s.model, s.depth, s.created_at, s.usage,
+       t.turn_id, t.started_at, t.ended_at,
+       (SELECT count(*) FROM inbox i WHERE i.session_id = a.agent_id),
+       (SELECT 1 FROM triggers g WHERE g.session_id = a.agent_id AND g.state = 'pending' LIMIT 1)
+FROM agents a JOIN sessions s ON s.session_id = a.agent_id
+LEFT JOIN turns t ON t.session_id = a.agent_id
+  AND t.idx = (SELECT max(l.idx) FROM turns l WHERE l.session_id = a.agent_id)
+WHERE a.root_id = ?1 AND (?2 IS NULL OR a.agent_id = ?2)
+ORDER BY a.name, a.agent_id;
+
+-- name: tree_calls
+SELECT c.session_id, c.call_id, c.name, json_extract(e.data, '$.title'), e.at
+FROM agents a JOIN open_calls c ON c.session_id = a.agent_id
+JOIN events e ON e.session_id = c.session_id AND e.seq = c.seq
+WHERE a.root_id = ?1 AND (?2 IS NULL OR a.agent_id = ?2) ORDER BY c.session_id, c.seq;
+
+-- name: tree_approvals
+SELECT p.session_id, p.approval_id, json_extract(p.request, '$.title')
+FROM approvals p JOIN agents a ON a.agent_id = p.session_id
+WHERE p.root_id = ?1 AND p.state = 'pending' AND (?2 IS NULL OR a.agent_id = ?2)
+ORDER BY p.session_id, p.pos;
+
+-- name: tree_asks
+SELECT k.agent_id, k.ask_id, k.text, k.asked_at, k.expires_at, a.name
+FROM asks k JOIN agents a ON a.agent_id = k.agent_id
+WHERE a.root_id = ?1 AND k.outcome IS NULL AND k.expects_reply = 1
+  AND (?2 IS NULL OR a.agent_id = ?2) ORDER BY k.agent_id;
+
+-- Questions.
+
+-- name: insert_ask
+INSERT INTO asks (ask_id, agent_id, parent_id, text, asked_at, expires_at, expects_reply, turn_id)
+SELECT ?1, ?2, a.parent_id, ?3, ?4, ?5, ?6, ?7 FROM agents a WHERE a.agent_id = ?2;
+
+-- name: settle_ask
+UPDATE asks SET outcome = ?, reply = ? WHERE ask_id = ? AND outcome IS NULL;
+
+-- name: ask
+SELECT agent_id, parent_id, text, asked_at, expires_at, expects_reply, turn_id, outcome, reply
+FROM asks WHERE ask_id = ?;
+
+-- name: open_asks_of
+SELECT ask_id, turn_id FROM asks WHERE agent_id = ? AND outcome IS NULL AND expects_reply = 1;
+
+-- name: open_asks_to
+SELECT k.ask_id, k.agent_id, a.name, k.text, k.asked_at, k.expires_at
+FROM asks k JOIN agents a ON a.agent_id = k.agent_id
+WHERE k.parent_id = ? AND k.outcome IS NULL AND k.expects_reply = 1 ORDER BY k.asked_at, k.ask_id;
+
+-- name: count_asks
+SELECT count(*) FROM asks WHERE agent_id = ?;
+
+-- name: forget_agent
+DELETE FROM agents WHERE agent_id = ?;
+
+-- name: forget_asks
+DELETE FROM asks WHERE agent_id = ?;

@@ -1,0 +1,74 @@
+"""What a feature brings to a host, and what it is built on. Features know this and the floors below it;
+neither the host nor another feature is edited to add one."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from attrs import field, frozen
+
+from .config import Settings
+from .log.log import Log
+from .log.transaction import Projection
+from .models.catalog import ModelCatalog
+from .sessions.beginning import Opening
+from .sessions.cache import SessionCache
+from .sessions.dispatch import Dispatcher
+from .sessions.inbox.service import Inbox
+from .sessions.profiles import ProfileBook
+from .sessions.reading import Reading
+from .sessions.service import Closing, Sessions
+from .sessions.telling import RunListener
+from .tools.base import Tool
+from .tools.registry import ToolRegistry
+from .turns.boundary import Source
+from .turns.completion import CompletionHook
+from .turns.finish import Hook
+
+
+@frozen(kw_only=True)
+class Ground:
+    """What a feature's service is built on. `model_of` names the model that a session would use now;
+    `spawn` gives a task to the host."""
+
+    host_id: str
+    settings: Settings
+    log: Log
+    cache: SessionCache
+    reading: Reading
+    sessions: Sessions
+    inbox: Inbox
+    dispatcher: Dispatcher
+    catalog: ModelCatalog
+    registry: ToolRegistry
+    profiles: Callable[[str], ProfileBook]
+    model_of: Callable[[str], Awaitable[str]]
+    spawn: Callable[[Callable[[], Awaitable[None]], str], None]
+
+
+@frozen(kw_only=True)
+class Feature:
+    """What a feature brings: tools that a model may call, things that wait at a boundary, tables that
+    follow the log, what it has to say before a turn begins, what is written with the end of a turn or the
+    closing of a session, what is done before a turn's end is committed, who hears of it afterwards, and
+    JSON-RPC handlers by method name.
+
+    `service` is built once for a host, under the feature's name: its tools find it there (`ToolContext.services`),
+    and so do handlers (`Host.services`). Of it, `recovers` is awaited when this host has arrived, and when
+    another one has gone, before anything that waited is taken up; `works` is a task for as long as the
+    host lives.
+    """
+
+    name: str
+    tools: Sequence[Tool] = ()
+    sources: Sequence[Source] = ()
+    projections: Sequence[Projection] = ()
+    openings: Sequence[Opening] = ()
+    hooks: Sequence[Hook] = ()
+    closings: Sequence[Closing] = ()
+    completion: Sequence[CompletionHook] = ()
+    listeners: Callable[[Any], Sequence[RunListener]] | None = None
+    tool_services: Mapping[str, Any] = field(factory=dict[str, Any])
+    service: Callable[[Ground], Any] | None = None
+    recovers: Callable[[Any], Awaitable[None]] | None = None
+    works: Callable[[Any], Awaitable[None]] | None = None
+    methods: Callable[[Any], Mapping[str, Any]] | None = None

@@ -1,0 +1,42 @@
+-- Child agents (seed 001). A projection: it follows the log, as `agents/state.py` reduces it.
+
+CREATE TABLE agents (
+  agent_id      TEXT PRIMARY KEY,
+  root_id       TEXT    NOT NULL,
+  parent_id     TEXT    NOT NULL,
+  name          TEXT    NOT NULL,
+  agent_type    TEXT,
+  depth_left    INTEGER NOT NULL,
+  message_allow TEXT    NOT NULL,
+  status        TEXT    NOT NULL,
+  report        TEXT,
+  interrupted   TEXT,
+  pending       TEXT,
+  winding       TEXT,
+  deadline_at   TEXT,
+  closing       INTEGER NOT NULL DEFAULT 0,
+  spawned_pos   INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX agents_by_parent ON agents (parent_id, name);
+CREATE INDEX agents_by_root ON agents (root_id, name, agent_id);
+CREATE INDEX agents_due ON agents (deadline_at) WHERE deadline_at IS NOT NULL;
+
+-- Questions of agents to their parents; a projection, too.
+CREATE TABLE asks (
+  ask_id          TEXT PRIMARY KEY,
+  agent_id        TEXT    NOT NULL,
+  parent_id       TEXT    NOT NULL,
+  text            TEXT    NOT NULL,
+  asked_at        TEXT    NOT NULL,
+  expires_at      TEXT,
+  expects_reply   INTEGER NOT NULL,
+  turn_id         TEXT,
+  outcome         TEXT,
+  reply           TEXT
+) STRICT, WITHOUT ROWID;
+CREATE INDEX asks_by_agent ON asks (agent_id);
+CREATE INDEX asks_open ON asks (parent_id) WHERE outcome IS NULL AND expects_reply = 1;
+
+-- Up to which seq what waits in a session wakes nobody: its server died before it began, and nothing
+-- reruns by itself. What comes next takes it along.
+ALTER TABLE heads ADD COLUMN held_through INTEGER NOT NULL DEFAULT 0;
