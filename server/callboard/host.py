@@ -398,9 +398,11 @@ def _compose(
     host_id = presence.host_id
     importing = Importing(log, host_id)
     hooks = _hooks(features)
+    # what the inbox was asked for is not spent by a turn that nobody ran
+    unrun = tuple(hook for feature in features for hook in feature.hooks)
 
     def end(tx: Transaction, grant: Grant) -> None:
-        close_turn(tx, grant, Ending(outcome="cancelled", usage=Usage()), actor=SYSTEM, hooks=hooks)
+        close_turn(tx, grant, Ending(outcome="cancelled", usage=Usage()), actor=SYSTEM, hooks=unrun)
 
     reservations = Reservations(log, host_id, attend=presence.attend, end=end)
     of_features: dict[str, Any] = {}

@@ -46,6 +46,9 @@ local M = {}
 ---Who interrupts: a person, an agent above, or the server when a cancel's grace is over.
 ---@alias callboard.InterruptOrigin "user"|"parent"|"clock"|string
 
+---``interrupt`` is an abort of which the parent wants no report.
+---@alias callboard.InterruptVerb "interrupt"|"steer"|"cancel"|"abort"|string
+
 ---What a message in the log can hold: a person's content, or a model's answer in its own order.
 ---@alias callboard.MessageContent callboard.TextContent|callboard.ImageContent|callboard.ResourceLink|callboard.EmbeddedResource|callboard.Thinking|callboard.ToolUse
 
@@ -179,7 +182,7 @@ local M = {}
 ---abort never waits. `deadline_at` is when a cancel becomes an abort.
 ---@class callboard.AgentInterruptRequested
 ---@field interruptId callboard.InterruptId
----@field kind callboard.InterruptKind
+---@field kind callboard.InterruptVerb
 ---@field origin callboard.InterruptOrigin
 ---@field reason? string
 ---@field deadlineAt? string

@@ -56,6 +56,9 @@ export type InterruptKind = Open<"steer" | "cancel" | "abort">;
 /** Who interrupts: a person, an agent above, or the server when a cancel's grace is over. */
 export type InterruptOrigin = Open<"user" | "parent" | "clock">;
 
+/** ``interrupt`` is an abort of which the parent wants no report. */
+export type InterruptVerb = Open<"interrupt" | "steer" | "cancel" | "abort">;
+
 /** What a message in the log can hold: a person's content, or a model's answer in its own order. */
 export type MessageContent = TextContent | ImageContent | ResourceLink | EmbeddedResource | Thinking | ToolUse;
 
@@ -206,7 +209,7 @@ export interface AgentInterruptParams {
  */
 export interface AgentInterruptRequested {
   interruptId: InterruptId;
-  kind: InterruptKind;
+  kind: InterruptVerb;
   origin: InterruptOrigin;
   reason?: string | null;
   deadlineAt?: string | null;

@@ -314,7 +314,8 @@ def _existing(option: StoreOption | None) -> Path:
 
 
 def _projections() -> Any:
-    from callboard.host import projections_of
+    from callboard.config import Settings
+    from callboard.host import builtin_features, projections_of
     from callboard.sessions.telling import RunListeners
 
-    return projections_of(RunListeners())
+    return projections_of(RunListeners(), builtin_features(Settings()))

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from callboard.agents import projection as agents
 from callboard.approvals import service as approvals
 from callboard.log.clock import utc_now
 from callboard.log.ids import IdSource
@@ -19,7 +20,13 @@ from callboard_rpc.events import Author, Directive, Message, SessionCreated, Too
 
 CLIENT = Actor(kind="client", id="tests", name="tester")
 AGENT = Actor(kind="agent", id="agent")
-PROJECTIONS = (turns.PROJECTION, approvals.PROJECTION, sessions.PROJECTION, inbox.PROJECTION)
+PROJECTIONS = (
+    turns.PROJECTION,
+    approvals.PROJECTION,
+    sessions.PROJECTION,
+    inbox.PROJECTION,
+    agents.PROJECTION,
+)
 
 
 @asynccontextmanager
