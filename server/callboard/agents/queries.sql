@@ -51,6 +51,16 @@ WHERE a.status = 'starting' AND h.imported_through = 0
                 AND t.host_id IS NOT NULL AND t.host_id NOT IN (SELECT host_id FROM hosts))
 ORDER BY a.agent_id;
 
+-- Agents whose rows say that they run, or will, and that nobody runs: they came from a file.
+-- name: adrift
+SELECT a.agent_id FROM agents a JOIN heads h ON h.session_id = a.agent_id
+LEFT JOIN owners o ON o.session_id = a.agent_id
+WHERE o.fence IS NULL
+  AND ((a.status = 'starting' AND h.imported_through > 0)
+    OR (a.status = 'running' AND NOT EXISTS (
+          SELECT 1 FROM turns t WHERE t.session_id = a.agent_id AND t.state = 'parked')))
+ORDER BY a.agent_id;
+
 -- name: hold
 UPDATE heads SET held_through = seq WHERE session_id = ?;
 

@@ -43,7 +43,8 @@ T = TypeVar("T")
 MAX_HOPS = 64
 """How far up from a target its ancestors are followed (interrupts-and-peers 9)."""
 
-_RERUNS_NOTHING = "the server that was to run this agent is gone; continue it"
+_NEVER_BEGUN = "the server that was to run this agent is gone; continue it"
+_ADRIFT = "it was at work when it was exported; continue it"
 
 
 @frozen(kw_only=True)
@@ -187,7 +188,6 @@ class Agents:
             return child_id
 
         async def work() -> str:
-            # the child and its first turn wait for the writer together, and so share one commit
             child_id = await self._log.transact(commit)
             await self._dispatcher.wake(child_id)
             return child_id
@@ -418,14 +418,17 @@ class Agents:
 
     async def reconcile(self) -> None:
         """Interrupts, once, children that were to begin under a host that is gone: nothing of them runs
-        until somebody continues them (coordination 21, 22). What ran was interrupted with its turn."""
+        until somebody continues them (coordination 21, 22). What ran was interrupted with its turn; what
+        was under way when it was exported is nobody's here."""
 
         def commit(tx: Transaction) -> None:
             for (agent_id,) in tx.all(SQL["never_begun"]):
-                tx.append(agent_id, AgentInterrupted(reason=_RERUNS_NOTHING), actor=SYSTEM)
+                tx.append(agent_id, AgentInterrupted(reason=_NEVER_BEGUN), actor=SYSTEM)
                 tx.execute(SQL["hold"], agent_id)
+            for (agent_id,) in tx.all(SQL["adrift"]):
+                tx.append(agent_id, AgentInterrupted(reason=_ADRIFT), actor=SYSTEM)
 
-        if self._log.glance(SQL["never_begun"]):
+        if self._log.glance(SQL["never_begun"]) or self._log.glance(SQL["adrift"]):
             await self._log.transact(commit)
 
     async def _durably(self, work: Awaitable[T]) -> T:
