@@ -13,6 +13,7 @@ import sys
 import traceback
 from pathlib import Path
 
+import agents
 import appending
 import footprint
 import hosts
@@ -27,6 +28,7 @@ from rich.table import Table
 _TOPICS: tuple[Topic, ...] = (
     start_up.TOPIC,
     turns.TOPIC,
+    agents.TOPIC,
     appending.TOPIC,
     large_store.TOPIC,
     footprint.TOPIC,
