@@ -37,6 +37,11 @@ from .reservation import SYSTEM, Grant, assert_fence
 
 _log = logging.getLogger(__name__)
 
+MAX_CALLS = 256
+"""How many calls of one answer may run. Those beyond are in the log like any other, and their results
+say so: what an answer asks for is bounded by nothing but the provider."""
+
+BEYOND = f"Not run: at most {MAX_CALLS} calls in one answer; ask for the rest again."
 _ASK_ALONE = (
     "Not run: only now can be seen that the person has to be asked about this call. Make it again, by "
     "itself."
@@ -107,6 +112,9 @@ class Caller:
             provider_call_id=request.call_id,
         )
         self._parse(call, request.arguments)
+        if index >= MAX_CALLS:
+            call.fault = BEYOND
+            return call
         tool = self._look_up(call.name)
         if tool is None:
             known = ", ".join(self._tool_names())
