@@ -25,6 +25,9 @@ rules:
     answer:
       - say: {{text: "I begin and ", chunk: 99}}
       - hang: true
+  - when: {{last_user: {{regex: "endless$"}}}}
+    answer:
+      - say: {{text: "and on ", repeat: 1000000, chunk: 99, delay_ms: 20}}
   - when: {{last_user: {{regex: "silent$"}}}}
     answer:
       - hang: true
@@ -348,6 +351,30 @@ def test_execution_45_the_idle_limit_of_the_configuration_ends_a_silent_model(
         turn = server.wait(session_id)["turn"]
         assert (turn["state"], turn["error"]["kind"]) == ("timed_out", "turnTimedOut")
         _works(server, session_id)
+
+
+def test_execution_45_the_total_limit_ends_a_model_that_never_stops_speaking(
+    tmp_path: Path, cwd: Path
+) -> None:
+    """Each of its words is progress, which puts off the idle limit and not this one."""
+    with _serve(tmp_path, environ={"CALLBOARD_LIMITS_TURN_TOTAL_S": "1"}) as server:
+        session_id = _watch(server, cwd)
+        server.prompt(session_id, "endless")
+        end = _until(server, session_id, "turn_finished")["data"]
+        assert (end["outcome"], end["error"]["kind"]) == ("timed_out", "turnTimedOut")
+        assert end["error"]["message"] == "the turn worked for longer than 1 s"
+        assert end["durationMs"] >= 1000
+        turn = server.wait(session_id)["turn"]
+        assert (turn["state"], turn["error"]["kind"]) == ("timed_out", "turnTimedOut")
+        events = server.events(session_id)
+        assert _ends(events) == ["timed_out"]
+        said = [
+            message for message in (e["data"] for e in events if e["type"] == "message")
+            if message["author"]["kind"] == "agent"
+        ]  # fmt: skip
+        # one message, cut off; none only where a whole second was not enough for a first word
+        assert [message["partial"] for message in said] in ([True], [])
+        assert set("".join(_said(events)).split()) <= {"and", "on"}
 
 
 def test_the_end_of_the_input_interrupts_a_turn_and_leaves_no_process(
