@@ -239,6 +239,27 @@ def test_interrupts_60_without_a_client_to_ask_policy_decides_and_it_is_recorded
         assert not (work / "ran").exists()
 
 
+def test_interrupts_60_without_a_client_to_ask_a_question_that_is_to_expire_does_and_is_recorded(
+    tmp_path: Path, work: Path, model: str
+) -> None:
+    with ServerProcess(
+        tmp_path,
+        model=model,
+        approvals=False,
+        callboard={"config": {"approvals": {"unattended": "expire", "expire_s": 1}}},
+    ) as server:
+        session_id = server.create(work)
+        server.prompt(session_id, "run touch ran")
+        assert server.wait(session_id)["turn"]["state"] == "completed"
+        events = server.events(session_id)
+        assert [r["status"] for r in _of(events, "tool_result")] == ["timed_out"]
+        (decision,) = _of(events, "approval_decision")
+        resolution = decision["resolution"]
+        assert (resolution["outcome"], resolution["via"]) == ("expired", "timeout")
+        assert resolution["by"]["kind"] == "system"
+        assert not (work / "ran").exists()
+
+
 def test_the_server_s_clock_ends_a_question_and_the_model_is_told(
     tmp_path: Path, work: Path, model: str
 ) -> None:

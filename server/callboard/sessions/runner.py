@@ -46,7 +46,7 @@ from .beginning import Begun
 from .cache import SessionCache
 from .context import ContextSettings, SessionContext
 from .instructions import read_instructions
-from .permissions import Permits
+from .permissions import Permits, time_to_answer_s
 from .profiles import Profile, ProfileBook
 from .projection import SQL
 from .state import SessionState
@@ -183,6 +183,9 @@ class TurnRunner:
                 services=services.tool_services,
             )
 
+        def expires_at() -> str | None:
+            return _from_now(time_to_answer_s(settings.approvals, attended=services.attended()))
+
         async def transact(function: Callable[[Any], None]) -> None:
             await services.log.transact(function)
 
@@ -198,7 +201,7 @@ class TurnRunner:
             approvals=services.approvals,
             transact=transact,
             new_id=services.log.ids.new,
-            expires_at=lambda: _expiry(settings),
+            expires_at=expires_at,
             time_limit_s=60.0,
             asking=live.asking,
             output_over=numbering.finish,
@@ -278,10 +281,10 @@ def _workspace(state: SessionState) -> FolderWorkspace:
     return FolderWorkspace(root, [Path(path) for path in state.directories])
 
 
-def _expiry(settings: Settings) -> str | None:
-    if settings.approvals.expire_s is None:
+def _from_now(seconds: float | None) -> str | None:
+    if seconds is None:
         return None
-    at = datetime.now(UTC) + timedelta(seconds=settings.approvals.expire_s)
+    at = datetime.now(UTC) + timedelta(seconds=seconds)
     return at.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
