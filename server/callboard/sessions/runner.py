@@ -11,7 +11,8 @@ import attrs
 import orjson
 from attrs import frozen
 
-from callboard_rpc.common import Actor, BlobRef, CallId, Limits, Usage
+from callboard_rpc.approvals import AgentStep
+from callboard_rpc.common import Actor, BlobRef, CallId, Limits, SessionId, Usage
 from callboard_rpc.convert import structure_lenient
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import Author, ToolCall
@@ -192,6 +193,7 @@ class TurnRunner:
         caller = Caller(
             grant=live.grant,
             root_id=state.root_id,
+            path=_path_to(services.log, live.session_id),
             actor=actor,
             look_up=lambda name: services.registry.get(name) if in_scope(name, scope) else None,
             tool_names=lambda: [t.name for t in services.registry if in_scope(t.name, scope)],
@@ -268,6 +270,14 @@ def _careful(settings: ApprovalSettings, log: Log, session_id: str) -> ApprovalS
     if not log.glance(SQL["folders_only_claimed"], session_id):
         return settings
     return attrs.evolve(settings, policy={**settings.policy, "read": "ask"})
+
+
+def _path_to(log: Log, session_id: str) -> tuple[AgentStep, ...]:
+    """The agents from a session's root down to its own, by their profiles (interrupts-and-peers 56)."""
+    return tuple(
+        AgentStep(session_id=SessionId(each), name=profile)
+        for each, profile in log.glance(SQL["path_to"], session_id)
+    )
 
 
 def _workspace(state: SessionState) -> FolderWorkspace:

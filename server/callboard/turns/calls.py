@@ -59,7 +59,8 @@ class Caller:
 
     `look_up` finds a tool that this session may use; `context` makes what a call is given;
     `judge` is policy, and `judge_again` is policy at the moment in which a call would begin, when the mode
-    and the rules may be others. `actor` is the agent, for the log. `asking` is held while a person is asked.
+    and the rules may be others. `actor` is the agent, for the log, and `path` leads to it from its root, for
+    whoever is asked. `asking` is held while a person is asked.
     `output_over` hears of each call that will emit no more. `hooks` are asked before and after each call.
     """
 
@@ -68,6 +69,7 @@ class Caller:
         *,
         grant: Grant,
         root_id: str,
+        path: tuple[AgentStep, ...],
         actor: Actor,
         look_up: Callable[[str], Tool | None],
         tool_names: Callable[[], list[str]],
@@ -85,6 +87,7 @@ class Caller:
     ) -> None:
         self._grant = grant
         self._root_id = root_id
+        self._path = path
         self._actor = actor
         self._look_up = look_up
         self._tool_names = tool_names
@@ -245,11 +248,7 @@ class Caller:
             subject=preview.subject,
             options=call.verdict.options,
             created_at=tx.now(),
-            path=(
-                AgentStep(
-                    session_id=SessionId(self._grant.session_id), name=self._actor.name or "agent"
-                ),
-            ),
+            path=self._path,
             risk=preview.risk,
             reason=call.verdict.reason or None,
             expires_at=self._expires_at(),
