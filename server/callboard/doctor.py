@@ -402,7 +402,11 @@ async def _catalog(
     from .models.http import HttpClient
 
     settings = loaded.settings
-    http = HttpClient(redact=Redactor(keys.secrets()).text)
+
+    def redact(text: str) -> str:  # by what is known then: a key may be found after this client
+        return Redactor(keys.secrets()).text(text)
+
+    http = HttpClient(redact=redact)
     try:
         wanted = ModelSettings(model=settings.model, providers=settings.providers)
         yield ModelCatalog(wanted, keys, http, environ)

@@ -280,8 +280,10 @@ async def open_host(
     ids = ids or IdSource()
     loaded = environment.load()
     features = (*builtin_features(loaded.settings), *features)
-    keys = KeyRing(environment.environ, environment.user_dir)
-    redactor = Redactor((*keys.secrets(), *secret_values(environment.environ)))
+    redactor = Redactor(secret_values(environment.environ))
+    keys = KeyRing(environment.environ, environment.user_dir, on_secret=redactor.add)
+    for secret in keys.secrets():
+        redactor.add(secret)
     listeners = RunListeners()
     log = Log(
         store or prepare_store(environment, ids),
@@ -341,6 +343,7 @@ async def _tend(host: Host, presence: Presence, vigil: Vigil) -> None:
     """Shows that this host lives, and cares for those that do not any more."""
     while True:
         await vigil.due()
+        host.catalog.look_at_keys()
         try:
             await presence.beat()
             went = await presence.look()

@@ -112,7 +112,8 @@ class Stage:
         self.cwd.mkdir()
         (self.cwd / "seed.txt").write_text("seed\n")
         self.user_dir.mkdir(parents=True)
-        expire = "" if self.expire_s is None else f"[approvals]\nexpire_s = {self.expire_s}"
+        lines = ("[approvals]", 'unattended = "expire"', f"expire_s = {self.expire_s}")
+        expire = "" if self.expire_s is None else "\n".join(lines)
         config = CONFIG.format(execute=self.execute, approvals=expire)
         config += HOOKS if self.hooks else ""
         (self.user_dir / "config.toml").write_text(config)

@@ -233,10 +233,74 @@ def test_interrupts_60_without_a_client_to_ask_policy_decides_and_it_is_recorded
         session_id = server.create(work)
         server.prompt(session_id, "run touch ran")
         assert server.wait(session_id)["turn"]["state"] == "completed"
-        (result,) = _of(server.events(session_id), "tool_result")
+        events = server.events(session_id)
+        (result,) = _of(events, "tool_result")
         assert result["status"] == "denied"
         assert "nobody is connected" in result["text"]
         assert not (work / "ran").exists()
+        # the decision and its reason, the setting, are in the log; nothing was asked, nothing waits
+        assert result["text"].endswith("this server is set to refuse then")
+        recorded = ("tool_call", "tool_result", "approval_request", "approval_decision")
+        assert [t for t in types(events) if t in recorded] == ["tool_call", "tool_result"]
+        assert server.call("approval/list")["data"] == []
+        server.kill()
+    with ServerProcess(tmp_path, model=model) as again:
+        assert again.events(session_id) == events
+
+
+def test_interrupts_60_without_a_client_to_ask_a_question_that_is_to_wait_is_recorded_and_waits(
+    tmp_path: Path, work: Path, model: str
+) -> None:
+    with ServerProcess(
+        tmp_path,
+        model=model,
+        approvals=False,
+        callboard={"config": {"approvals": {"unattended": "park", "expire_s": 1}}},
+    ) as server:
+        session_id = server.create(work)
+        server.prompt(session_id, "run touch ran")
+        (waiting,) = server.wait(session_id, "attention")["approvals"]
+        events = server.events(session_id)
+        (request,) = _of(events, "approval_request")
+        assert (request["approval"], waiting["state"]) == (waiting, "pending")
+        assert waiting["reason"] == "a command is asked about"
+        assert "expiresAt" not in waiting
+        assert types(events)[-1] == "approval_request"
+        server.kill()
+    with ServerProcess(tmp_path, model=model, approvals=False) as again:
+        (still,) = again.call("approval/list")["data"]
+        assert (still["approvalId"], still["state"]) == (waiting["approvalId"], "pending")
+        assert _of(again.events(session_id), "approval_decision") == []
+        assert not (work / "ran").exists()
+
+
+def test_interrupts_60_without_a_client_to_ask_a_question_that_is_to_expire_does_and_is_recorded(
+    tmp_path: Path, work: Path, model: str
+) -> None:
+    with ServerProcess(
+        tmp_path,
+        model=model,
+        approvals=False,
+        callboard={"config": {"approvals": {"unattended": "expire", "expire_s": 1}}},
+    ) as server:
+        session_id = server.create(work)
+        server.prompt(session_id, "run touch ran")
+        assert server.wait(session_id)["turn"]["state"] == "completed"
+        events = server.events(session_id)
+        assert [r["status"] for r in _of(events, "tool_result")] == ["timed_out"]
+        (decision,) = _of(events, "approval_decision")
+        resolution = decision["resolution"]
+        assert (resolution["outcome"], resolution["via"]) == ("expired", "timeout")
+        assert resolution["by"]["kind"] == "system"
+        assert not (work / "ran").exists()
+        (request,) = _of(events, "approval_request")
+        assert resolution["at"] >= request["approval"]["expiresAt"]
+        assert decision["callId"] == _of(events, "tool_call")[0]["callId"]
+        (result,) = _of(events, "tool_result")
+        assert result["text"].startswith("Nobody answered the request for this call in time")
+        server.kill()
+    with ServerProcess(tmp_path, model=model) as again:
+        assert again.events(session_id) == events
 
 
 def test_the_server_s_clock_ends_a_question_and_the_model_is_told(

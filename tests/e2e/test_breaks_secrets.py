@@ -1,8 +1,17 @@
 """Secrets in the environment, in streams and in commands: nothing of them on the wire or in the store."""
 
+import asyncio
 import json
+import logging
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import pytest
+
+from callboard.log.redact import RedactingFilter, Redactor
+from callboard.log.redact_stream import RedactedStream
+from harness.inside import host_in, idle, log_of, new_session, say
 from harness.process import ServerProcess, scenario
 
 KEY = "sk-proj-abcdefghij0123456789abcdef"
@@ -56,3 +65,77 @@ def test_no_secret_of_the_environment_reaches_the_wire_or_the_store(tmp_path: Pa
     own = result.split("\0")[0].split("_=/")[0]
     assert "PATH=" in own
     assert "only-a-token-77" not in own and "of-make-88" not in own
+
+
+HEADER = "header-credential-4711"
+AT_START = "key-known-at-the-start-99"
+WRITTEN = "key-written-after-the-start-77"
+RINGING = "key-of-the-keyring-asked-later-55"
+ODD = "key-under-an-odd-name-33"
+
+
+def keys_in(folder: Path, **keys: str) -> None:
+    path = folder / "config" / "keys.toml"
+    path.parent.mkdir(exist_ok=True)
+    part = path.with_name("part")
+    part.touch(0o600)
+    part.write_text("".join(f'{name} = "{key}"\n' for name, key in keys.items()))
+    part.replace(path)
+
+
+@pytest.mark.anyio
+async def test_a_secret_that_becomes_known_after_the_start_is_hidden_like_those_from_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Session-messaging 12: also for what has the redactor already, the log's filter and a stream."""
+
+    def ask(service: str, name: str) -> str | None:
+        return RINGING if (service, name) == ("callboard", "ringing") else None
+
+    ring = SimpleNamespace(get_password=ask)
+    monkeypatch.setitem(sys.modules, "keyring", ring)
+    keys_in(tmp_path, acme=AT_START)
+    config = tmp_path / "config" / "config.toml"
+    config.touch(0o600)
+    config.write_text(
+        '[providers.acme]\nbase_url = "http://127.0.0.1:9/v1"\n'
+        f'[providers.acme.headers]\nx-acme-token = "{HEADER}"\n'
+        '[providers.ringing]\nbase_url = "http://127.0.0.1:9/v1"\n'
+        '[providers.odd]\nbase_url = "http://127.0.0.1:9/v1"\nkey_env = "ODD_NAME"\n'
+    )
+    everything = ", ".join((HEADER, AT_START, WRITTEN, RINGING, ODD))
+    async with host_in(tmp_path, environ={"ODD_NAME": ODD}) as host:
+        lines = RedactingFilter(host.redactor)
+        stream = RedactedStream(host.redactor)
+        session = await new_session(host, tmp_path)
+        keys_in(tmp_path, acme=AT_START, other=WRITTEN)
+        await host.catalog.resolve("ringing/any")
+        await say(host, session, everything)
+        await idle(host, session)
+        record = logging.LogRecord("x", logging.INFO, "x", 1, "%s", (everything,), None)
+        assert lines.filter(record)
+        streamed = "".join(map(stream.feed, everything)) + stream.end()
+        stored = [r.data for r in await log_of(host, session) if r.type == "message"]
+    hidden = ", ".join(["[redacted:secret]"] * 5)
+    assert hidden in stored[0]
+    assert (record.getMessage(), streamed) == (hidden, hidden)
+
+
+@pytest.mark.anyio
+async def test_a_key_that_is_written_while_nothing_runs_is_known_soon_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = asyncio.Event()
+    add = Redactor.add
+
+    def added(self: Redactor, secret: str) -> None:
+        add(self, secret)
+        if secret == WRITTEN:
+            known.set()
+
+    monkeypatch.setattr(Redactor, "add", added)
+    async with host_in(tmp_path) as host:
+        keys_in(tmp_path, other=WRITTEN)
+        host.log.feed.knock()  # the host looks about, as it does by itself every other second
+        await known.wait()
+        assert host.redactor.text(WRITTEN) == "[redacted:secret]"

@@ -1,5 +1,6 @@
 """Steering, pairs and retries of specs/coordination.md 15, and order and replay of interrupts 64-66, seen by a client."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fakes.chat_aside import ChatAside, Delta, Messages, calls, text_of
 from harness.process import ServerProcess, scenario, types
 
 SCENE = """
@@ -93,6 +95,38 @@ def test_coordination_60_three_steers_are_taken_in_at_one_boundary_in_their_orde
     assert [r["status"] for r in _of(events, "tool_result")] == ["superseded"]
 
 
+def test_coordination_60_three_steers_are_three_messages_in_the_log_and_in_their_order_at_the_model(
+    tmp_path: Path, work: Path
+) -> None:
+    def answer(messages: Messages) -> Delta:
+        done = any(message["role"] == "tool" for message in messages)
+        return {"content": "Heard."} if done else calls("run_command", command="echo x")
+
+    with ChatAside(answer) as model:
+        model.configure(tmp_path / "home" / "config")
+        with ServerProcess(tmp_path, model=model.model_id) as server:
+            session_id = server.create(work)
+            server.prompt(session_id, "run")
+            (approval_id,) = _asked(server, session_id)
+            for text in ("first", "second", "third"):
+                assert server.prompt(session_id, text, delivery="steer")["outcome"] == "steered"
+            server.call("approval/answer", approvalId=approval_id, optionId="allow_once")
+            assert server.wait(session_id)["turn"]["state"] == "completed"
+            said = [
+                event["data"]["content"][0]["text"]
+                for event in server.events(session_id)
+                if event["type"] == "message" and event["data"]["author"]["kind"] == "person"
+            ]
+    assert said == ["run", "first", "second", "third"]
+    before, after = model.asked
+    # what the first request held stands before all that is new, unchanged (coordination 66)
+    assert after[: len(before)] == before
+    new = after[len(before) :]
+    # joined where they follow each other, since many servers demand that roles alternate
+    assert [message["role"] for message in new] == ["assistant", "tool", "user"]
+    assert text_of(new[-1]).split("\n\n") == ["first", "second", "third"]
+
+
 def test_coordination_61_steers_of_a_cancelled_turn_are_not_lost_but_answered_next(
     server: ServerProcess, work: Path
 ) -> None:
@@ -155,6 +189,58 @@ def test_coordination_67_a_full_window_is_summarised_now_and_then_and_keeps_the_
         assert summary["text"].startswith("A SUMMARY.")
         assert said[-1][:40] in summary["text"]
     assert {t["outcome"] for t in _of(events, "turn_finished")} == {"completed"}
+
+
+_CONSTRAINT = re.compile(r"CONSTRAINT: [^.]+\.")
+
+
+def _summarises(messages: Messages) -> Delta:
+    """A model that keeps the constraints that it can see when it is asked for a summary, and nothing
+    else; so one is in a summary only if what it was sent held it."""
+    if "You write the summary" not in text_of(messages[0]):
+        return {"content": "Heard."}
+    seen = _CONSTRAINT.findall("\n".join(text_of(message) for message in messages))
+    return {"content": "The summary. " + " ".join(dict.fromkeys(seen))}
+
+
+def test_coordination_67_constraints_outlive_each_rotation_and_what_was_said_before_is_recalled(
+    tmp_path: Path, work: Path
+) -> None:
+    filler = "lorem ipsum " * 250
+    first, second = "CONSTRAINT: never touch the folder lib.", "CONSTRAINT: answer in Latin."
+    with ChatAside(_summarises) as model:
+        model.configure(tmp_path / "home" / "config", context_window=8000)
+        with ServerProcess(tmp_path, model=model.model_id) as server:
+            session_id = server.create(work)
+
+            def turn(text: str) -> list[dict[str, Any]]:
+                server.prompt(session_id, f"{text} {filler}")
+                assert server.wait(session_id)["turn"]["state"] == "completed"
+                return _of(server.events(session_id), "summary")
+
+            def until(count: int) -> list[dict[str, Any]]:
+                for _ in range(30):
+                    if len(summaries := turn("note")) >= count:
+                        return summaries
+                raise AssertionError(f"no {count} summaries were made")
+
+            turn(f"zebrafish {first}")
+            until(1)
+            turn(f"axolotl {second}")
+            summaries = until(3)
+            turns = types(server.events(session_id)).count("turn_finished")
+            assert turns > 2 * len(summaries)  # now and then, not each time
+            for word, constraint in (("zebrafish", first), ("axolotl", second)):
+                hits = server.call("session/search", query=word, sessionId=session_id)["data"]
+                (hit,) = [hit for hit in hits if hit["type"] == "message"]
+                event = server.events(session_id)[hit["seq"] - 1]
+                assert event["data"]["content"][0]["text"].startswith(f"{word} {constraint}")
+    last = "\n".join(text_of(message) for message in model.asked[-1])
+    assert first in last
+    assert second in last
+    assert "zebrafish" not in last  # the words themselves are behind three rotations
+    assert "axolotl" not in last
+    assert all(first in summary["text"] for summary in summaries)
 
 
 def test_coordination_68_two_failures_and_a_success_leave_two_retries_in_the_log(

@@ -2,6 +2,8 @@
 specs/execution.md 7, specs/interrupts-and-peers.md 5 and specs/session-messaging.md 18."""
 
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +12,8 @@ from typing import Any
 import psutil
 import pytest
 
-from harness.process import RpcError, ServerProcess, scenario, types
+from harness.invariants import check_file, check_session
+from harness.process import PATIENCE_S, RpcError, ServerProcess, scenario, types
 
 MARK = f"81.{os.getpid()}"
 
@@ -25,6 +28,9 @@ rules:
     answer:
       - say: {{text: "I begin and ", chunk: 99}}
       - hang: true
+  - when: {{last_user: {{regex: "endless$"}}}}
+    answer:
+      - say: {{text: "and on ", repeat: 1000000, chunk: 99, delay_ms: 20}}
   - when: {{last_user: {{regex: "silent$"}}}}
     answer:
       - hang: true
@@ -350,6 +356,30 @@ def test_execution_45_the_idle_limit_of_the_configuration_ends_a_silent_model(
         _works(server, session_id)
 
 
+def test_execution_45_the_total_limit_ends_a_model_that_never_stops_speaking(
+    tmp_path: Path, cwd: Path
+) -> None:
+    """Each of its words is progress, which puts off the idle limit and not this one."""
+    with _serve(tmp_path, environ={"CALLBOARD_LIMITS_TURN_TOTAL_S": "1"}) as server:
+        session_id = _watch(server, cwd)
+        server.prompt(session_id, "endless")
+        end = _until(server, session_id, "turn_finished")["data"]
+        assert (end["outcome"], end["error"]["kind"]) == ("timed_out", "turnTimedOut")
+        assert end["error"]["message"] == "the turn worked for longer than 1 s"
+        assert end["durationMs"] >= 1000
+        turn = server.wait(session_id)["turn"]
+        assert (turn["state"], turn["error"]["kind"]) == ("timed_out", "turnTimedOut")
+        events = server.events(session_id)
+        assert _ends(events) == ["timed_out"]
+        said = [
+            message for message in (e["data"] for e in events if e["type"] == "message")
+            if message["author"]["kind"] == "agent"
+        ]  # fmt: skip
+        # one message, cut off; none only where a whole second was not enough for a first word
+        assert [message["partial"] for message in said] in ([True], [])
+        assert set("".join(_said(events)).split()) <= {"and", "on"}
+
+
 def test_the_end_of_the_input_interrupts_a_turn_and_leaves_no_process(
     tmp_path: Path, cwd: Path
 ) -> None:
@@ -365,6 +395,32 @@ def test_the_end_of_the_input_interrupts_a_turn_and_leaves_no_process(
     assert _sleeping() == []
     with _serve(tmp_path) as again:
         events = again.events(session_id)
+    assert _ends(events) == ["interrupted"]
+    results = [e["data"]["status"] for e in events if e["type"] == "tool_result"]
+    assert results == ["interrupted"]
+
+
+def test_interrupts_73_a_dead_parent_ends_the_server_its_command_and_its_turn_while_stdin_is_open(
+    tmp_path: Path, cwd: Path
+) -> None:
+    editor = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    with editor as parent, _serve(tmp_path, initialize=False) as server:
+        own = {"protocolVersions": ["1.0"], "clientId": "tests", "clientInfo": {"name": "tests"}}
+        server.call("initialize", processId=parent.pid, callboard=own)
+        session_id = _watch(server, cwd)
+        server.prompt(session_id, "command")
+        _until(server, session_id, "tool_call")
+        while len(_sleeping()) < 2:
+            time.sleep(0.01)
+        parent.kill()
+        assert server.process.wait(PATIENCE_S) == 0
+        assert not server.process.stdin.closed
+        assert _sleeping() == []
+    # before another server opens the store and could mend it: all is in the file, and nothing runs
+    check_file(tmp_path / "store.db")
+    with _serve(tmp_path) as again:
+        events = again.events(session_id)
+    check_session(session_id, events)
     assert _ends(events) == ["interrupted"]
     results = [e["data"]["status"] for e in events if e["type"] == "tool_result"]
     assert results == ["interrupted"]

@@ -118,7 +118,7 @@ def test_messaging_17_thirty_minute_approval_hang(
     start: Callable[..., ServerProcess], work: Path
 ) -> None:
     """A question ends by the server's clock, is told to be over, and the turn goes on."""
-    server = start(callboard={"config": {"approvals": {"expire_s": 1}}})
+    server = start(callboard={"config": {"approvals": {"unattended": "expire", "expire_s": 1}}})
     session_id, approval = _asked(server, work)
     assert server.wait(session_id)["finalText"] == "Ran it."
     named = {"approvalId": approval["approvalId"], "optionId": "allow_once"}

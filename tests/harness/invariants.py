@@ -46,6 +46,10 @@ def check_session(session_id: str, events: list[dict[str, Any]]) -> None:
         (e["data"]["callId"] for e in of("tool_call")),
         (e["data"]["callId"] for e in of("tool_result")),
     )
+    called = {e["data"]["callId"] for e in of("tool_call")}
+    for event in of("message"):
+        places = {b["callId"] for b in event["data"]["content"] if b["type"] == "tool_use"}
+        hold(places <= called, session_id, "places of calls that are not there:", places - called)
     once(
         "approvals",
         (e["data"]["approval"]["approvalId"] for e in of("approval_request")),

@@ -9,6 +9,7 @@ from .layers import ConfigWarning
 from .load import Loaded, load, sources
 from .paths import default_store_path, store_path, user_config_dir
 from .settings import (
+    EXPIRE_UNATTENDED_S,
     ApprovalSettings,
     ContextSettings,
     DraftSettings,
@@ -21,6 +22,7 @@ from .settings import (
 )
 
 __all__ = [
+    "EXPIRE_UNATTENDED_S",
     "ApprovalSettings",
     "ConfigWarning",
     "ContextSettings",

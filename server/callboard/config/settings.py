@@ -36,6 +36,10 @@ EFFECTS: "tuple[Effect, ...]" = ("allow", "ask", "deny")
 FEATURES = ("interrupts", "messaging", "peers")
 """Experimental; all off unless named (PROTOCOL 1)."""
 
+EXPIRE_UNATTENDED_S = 600.0
+"""Time for the answer to a question that comes when nobody is there, where 'expire' names none: without
+one it would wait for ever, which is what 'park' is for."""
+
 _URL_PASSWORD = re.compile(r"://[^/?#]*@|[?&][^=]*(?:key|token)[^=]*=", re.IGNORECASE)
 _SECRET_KEY = re.compile(
     r"key|token|secret|password|authorization|credential|cookie", re.IGNORECASE
@@ -151,12 +155,13 @@ class ApprovalSettings:
     """What the workspace's own file says in ``approvals.policy``: it can only take away."""
     unattended: Literal["park", "deny", "expire"] = choice(
         "park",
-        "When nobody is connected who could answer: 'park' waits for as long as it takes, "
-        "'deny' refuses at once, 'expire' refuses after expire_s.",
+        "An approval that is needed while nobody is connected to this server who could answer: 'park' "
+        "waits for as long as it takes, 'deny' refuses at once, 'expire' refuses after expire_s.",
         ("park", "deny", "expire"),
     )
     expire_s: float | None = optional_number(
-        "Time after which an unanswered approval is refused. Default: never.",
+        "Time after which an unanswered approval is refused; not one that 'park' lets wait. Default: "
+        f"never; for one that came while nobody was connected and is to expire {EXPIRE_UNATTENDED_S:g}.",
         minimum=1,
         unit="seconds",
     )

@@ -11,6 +11,7 @@ characters that every credential has in a telling place. The real patterns run w
 import json
 import logging
 import re
+import threading
 from collections.abc import Iterable
 from typing import Final, Literal
 
@@ -186,20 +187,23 @@ class Redactor:
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._exact: tuple[str, ...] = ()
+        self._adding = threading.Lock()
         for secret in secrets:
             self.add(secret)
 
     def add(self, secret: str) -> None:
-        """Hide `secret` from now on, as it is and as JSON, and JSON within JSON, writes it."""
+        """Hide `secret` from now on, as it is and as JSON, and JSON within JSON, writes it. Whatever
+        uses this redactor already, a stream or a filter, hides it from then on, too."""
         secret = secret.strip()
         if len(secret) < MIN_SECRET_LENGTH or secret.lower() in _NOT_SECRETS:
             return
-        known = {*self._exact, secret}
+        forms = {secret}
         for ascii_only in (True, False):
             once = _in_json(secret, ascii_only=ascii_only)
-            known |= {once, _in_json(once, ascii_only=ascii_only)}
-        # Longest first: one secret may be the beginning of another.
-        self._exact = tuple(sorted(known, key=lambda s: (-len(s), s)))
+            forms |= {once, _in_json(once, ascii_only=ascii_only)}
+        with self._adding:  # of two threads that add at once none takes the other's away
+            # Longest first: one secret may be the beginning of another.
+            self._exact = tuple(sorted({*self._exact, *forms}, key=lambda s: (-len(s), s)))
 
     @property
     def exact(self) -> tuple[str, ...]:

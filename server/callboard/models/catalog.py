@@ -132,6 +132,7 @@ class ModelCatalog:
         Raises `CallboardError`: modelUnavailable with the ``reason`` badName, unknownProvider,
         badConfiguration or badScenario; authRequired when its key is missing.
         """
+        self.look_at_keys()
         if model_id is None:
             model_id = (await self.selected()).model_id
         provider_name, name = self._split(model_id)
@@ -205,9 +206,17 @@ class ModelCatalog:
         """Look for servers on this machine anew when next asked."""
         self._local = None
 
+    def look_at_keys(self) -> None:
+        """Has the keys that were written to the key file meanwhile known as secrets, whoever uses them."""
+        self._keys.look()
+
     # --- which one ---------------------------------------------------------------------------
 
     def _remember_secrets(self, provider: Provider) -> None:
+        # the key's variable may have a name that does not tell what it holds
+        key = self._variable(provider.key_env) if provider.key_env is not None else None
+        if key is not None:
+            self._keys.remember(key)
         for name, value in provider.headers.items():
             if is_secret_header(name):
                 self._keys.remember(value)

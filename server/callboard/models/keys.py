@@ -8,6 +8,7 @@ It is refused when others can read it. The keyring is asked only where the packa
 installed, under the service ``callboard`` and the provider's name.
 """
 
+import contextlib
 import importlib
 import os
 import re
@@ -57,6 +58,9 @@ class KeyRing:
     `directory` is the user's configuration directory. `find` and `value` never block for long;
     `ask_keyring` may (it can open a dialogue) and belongs in a thread. What the keyring said is kept
     for the life of this object, so a new entry is seen after a restart.
+
+    `on_secret` hears of each secret once, before anybody can use it, whenever it becomes known: from the
+    thread that came by it. So what hides secrets can hide those that were not there at its beginning.
     """
 
     def __init__(
@@ -64,10 +68,14 @@ class KeyRing:
         environ: Mapping[str, str],
         directory: Path,
         keyring: Callable[[], Keyring | None] = system_keyring,
+        *,
+        on_secret: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._environ = environ
         self._path = directory / FILE
         self._keyring = keyring
+        self._on_secret = on_secret
+        self._told: set[str] = set()
         self._asked: dict[str, str | None] = {}
         self._variables: set[str] = set()
         self._extra: set[str] = set()
@@ -91,6 +99,8 @@ class KeyRing:
             self._variables.add(variable)
             value = self._environ.get(variable, "").strip()
             if value:
+                self._tell(value)
+                self.look()
                 return ApiKey(value, f"the environment variable {variable}")
         value = self._file().get(provider)
         if value:
@@ -109,6 +119,8 @@ class KeyRing:
                 value = (ring.get_password(SERVICE, provider) or "").strip() or None
         except Exception:  # A back end may raise anything; none of it is the caller's business.
             value = None
+        if value is not None:
+            self._tell(value)
         self._asked[provider] = value
 
     def was_asked(self, provider: str) -> bool:
@@ -122,7 +134,15 @@ class KeyRing:
 
     def remember(self, secret: str) -> None:
         """Count `secret` among `secrets`: a header of the configuration, for one."""
+        self._tell(secret)
         self._extra.add(secret)
+
+    def look(self) -> None:
+        """Reads the file when it is another one than before, so that what is in it counts among
+        `secrets` though nobody has asked for it yet. One that is not in order is not used, and no error.
+        """
+        with contextlib.suppress(CallboardError):
+            self._file()
 
     def secrets(self) -> tuple[str, ...]:
         """Every secret known by now, the longest first, for the redactor.
@@ -147,12 +167,21 @@ class KeyRing:
                 self._check(status)
                 stamp = (status.st_ino, status.st_mtime_ns, status.st_size)
                 if self._read is None or self._read[0] != stamp:
-                    self._read = (stamp, self._parse(file.read(_MAX_BYTES + 1)))
+                    entries = self._parse(file.read(_MAX_BYTES + 1))
+                    for value in entries.values():
+                        self._tell(value)
+                    self._read = (stamp, entries)
         except FileNotFoundError:
             return {}
         except OSError as error:
             raise self._error(f"cannot be read ({error.strerror})") from None
         return self._read[1]
+
+    def _tell(self, secret: str) -> None:
+        secret = secret.strip()
+        if len(secret) >= _LEAST and secret not in self._told:
+            self._told.add(secret)
+            self._on_secret(secret)
 
     def _check(self, status: os.stat_result) -> None:
         if not stat.S_ISREG(status.st_mode):

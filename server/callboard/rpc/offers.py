@@ -1,8 +1,8 @@
 """Pending approvals, brought to a client that declared that it can ask its person.
 
 An approval is an entity first and a question second: it is offered to every such client whose
-subscriptions cover its session, once per connection; whatever becomes of the question, the approval
-stays until an answer is committed, and then every other question is taken back.
+subscriptions cover its session or that one's root, once per connection; whatever becomes of the question,
+the approval stays until an answer is committed, and then every other question is taken back.
 """
 
 import asyncio
@@ -62,7 +62,7 @@ class Offers:
         while after is not None:
             pending, after = await self._host.approvals.page(state="pending", after=after)
             for approval in pending:
-                if subscription.covers(approval.session_id, approval.root_id):
+                if subscription.offers(approval.session_id, approval.root_id):
                     self._offer(approval)
 
     async def _follow(self) -> None:
@@ -82,7 +82,7 @@ class Offers:
         match record.value:
             case ApprovalRequest(approval=approval):
                 # without a fence it is history from a file, and was decided long ago
-                if record.fence and self._subscriptions.covers(
+                if record.fence and self._subscriptions.offers(
                     approval.session_id, approval.root_id
                 ):
                     self._offer(approval)

@@ -102,6 +102,11 @@ class Subscription:
             return self.filter.session_id == session_id
         return self.filter.root_id is None or self.filter.root_id == root_id
 
+    def offers(self, session_id: str, root_id: str) -> bool:
+        """Whether the client is asked what this session asks: a child's question reaches whoever follows
+        its root, be it for the root's own events only (DESIGN 5, interrupts-and-peers 56)."""
+        return self.filter.session_id == root_id or self.covers(session_id, root_id)
+
     # --- events ---
 
     def acknowledge(self, position: int) -> None:
@@ -368,9 +373,9 @@ class Subscriptions:
         if found is not None:
             found[0].acknowledge(self._host.log.position(cursor))
 
-    def covers(self, session_id: str, root_id: str | None) -> bool:
-        """Whether any subscription of the client is about this session."""
-        return any(s.covers(session_id, root_id) for s, _ in self._open.values())
+    def offers(self, session_id: str, root_id: str) -> bool:
+        """Whether by any of its subscriptions the client is asked what this session asks."""
+        return any(s.offers(session_id, root_id) for s, _ in self._open.values())
 
     @property
     def count(self) -> int:

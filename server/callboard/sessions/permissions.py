@@ -8,7 +8,7 @@ from callboard_rpc.approvals import ToolCallSubject as CallSubject
 from ..approvals.options import options_for, suggest_rule
 from ..approvals.policy import Call, Permissions, decide
 from ..approvals.service import Approvals
-from ..config import ApprovalSettings
+from ..config import EXPIRE_UNATTENDED_S, ApprovalSettings
 from ..tools.base import Preview, Tool, Workspace
 from ..tools.registry import ToolRegistry
 from ..turns.call import Verdict
@@ -82,6 +82,23 @@ class Permits:
             reason=decision.reason,
             options=options_for(tool, preview, roots, forced=decision.forced),
         )
+
+
+def time_to_answer_s(settings: ApprovalSettings, *, attended: bool) -> float | None:
+    """How long a question that comes now waits for its answer; None for as long as it takes.
+
+    Decided once, when it is asked, and told with it: whoever comes or leaves afterwards moves nothing
+    (DESIGN 5, interrupts-and-peers 60, execution 49).
+    """
+    if attended:
+        return settings.expire_s
+    match settings.unattended:
+        case "park":
+            return None
+        case "expire":
+            return EXPIRE_UNATTENDED_S if settings.expire_s is None else settings.expire_s
+        case "deny":  # they were there when the call was judged
+            return settings.expire_s
 
 
 def suggestion(

@@ -109,6 +109,14 @@ WITH RECURSIVE below (session_id) AS (
 )
 SELECT session_id FROM below;
 
+-- name: path_to
+WITH RECURSIVE up (session_id, parent_id, profile, above) AS (
+  SELECT session_id, parent_id, profile, 0 FROM sessions WHERE session_id = ?
+  UNION ALL SELECT s.session_id, s.parent_id, s.profile, u.above + 1
+  FROM sessions s JOIN up u ON s.session_id = u.parent_id WHERE u.above < 64
+)
+SELECT session_id, profile FROM up ORDER BY above DESC;
+
 -- name: flags
 SELECT closed, archived FROM sessions WHERE session_id = ?;
 

@@ -11,7 +11,8 @@ import attrs
 import orjson
 from attrs import frozen
 
-from callboard_rpc.common import Actor, BlobRef, CallId, Limits, Mode, Usage
+from callboard_rpc.approvals import AgentStep
+from callboard_rpc.common import Actor, BlobRef, CallId, Limits, Mode, SessionId, Usage
 from callboard_rpc.convert import structure_lenient
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import Author, ToolCall
@@ -46,7 +47,7 @@ from .beginning import Begun
 from .cache import SessionCache
 from .context import ContextSettings, SessionContext
 from .instructions import read_instructions
-from .permissions import Permits
+from .permissions import Permits, time_to_answer_s
 from .profiles import Profile, ProfileBook
 from .projection import SQL
 from .state import SessionState, narrowest
@@ -187,12 +188,16 @@ class TurnRunner:
                 services=services.tool_services,
             )
 
+        def expires_at() -> str | None:
+            return _from_now(time_to_answer_s(settings.approvals, attended=services.attended()))
+
         async def transact(function: Callable[[Any], None]) -> None:
             await services.log.transact(function)
 
         caller = Caller(
             grant=live.grant,
             root_id=state.root_id,
+            path=_path_to(services.log, live.session_id),
             actor=actor,
             look_up=lambda name: services.registry.get(name) if in_scope(name, scope) else None,
             tool_names=lambda: [t.name for t in services.registry if in_scope(t.name, scope)],
@@ -202,7 +207,7 @@ class TurnRunner:
             approvals=services.approvals,
             transact=transact,
             new_id=services.log.ids.new,
-            expires_at=lambda: _expiry(settings),
+            expires_at=expires_at,
             time_limit_s=60.0,
             asking=live.asking,
             output_over=numbering.finish,
@@ -271,6 +276,14 @@ def _careful(settings: ApprovalSettings, log: Log, session_id: str) -> ApprovalS
     return attrs.evolve(settings, policy={**settings.policy, "read": "ask"})
 
 
+def _path_to(log: Log, session_id: str) -> tuple[AgentStep, ...]:
+    """The agents from a session's root down to its own, by their profiles (interrupts-and-peers 56)."""
+    return tuple(
+        AgentStep(session_id=SessionId(each), name=profile)
+        for each, profile in log.glance(SQL["path_to"], session_id)
+    )
+
+
 def _workspace(state: SessionState) -> FolderWorkspace:
     root = Path(state.cwd)
     if not root.is_dir():
@@ -282,10 +295,10 @@ def _workspace(state: SessionState) -> FolderWorkspace:
     return FolderWorkspace(root, [Path(path) for path in state.directories])
 
 
-def _expiry(settings: Settings) -> str | None:
-    if settings.approvals.expire_s is None:
+def _from_now(seconds: float | None) -> str | None:
+    if seconds is None:
         return None
-    at = datetime.now(UTC) + timedelta(seconds=settings.approvals.expire_s)
+    at = datetime.now(UTC) + timedelta(seconds=seconds)
     return at.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 

@@ -37,6 +37,11 @@ from .reservation import SYSTEM, Grant, assert_fence
 
 _log = logging.getLogger(__name__)
 
+MAX_CALLS = 256
+"""How many calls of one answer may run. Those beyond are in the log like any other, and their results
+say so: what an answer asks for is bounded by nothing but the provider."""
+
+BEYOND = f"Not run: at most {MAX_CALLS} calls in one answer; ask for the rest again."
 _ASK_ALONE = (
     "Not run: only now can be seen that the person has to be asked about this call. Make it again, by "
     "itself."
@@ -54,7 +59,8 @@ class Caller:
 
     `look_up` finds a tool that this session may use; `context` makes what a call is given;
     `judge` is policy, and `judge_again` is policy at the moment in which a call would begin, when the mode
-    and the rules may be others. `actor` is the agent, for the log. `asking` is held while a person is asked.
+    and the rules may be others. `actor` is the agent, for the log, and `path` leads to it from its root, for
+    whoever is asked. `asking` is held while a person is asked.
     `output_over` hears of each call that will emit no more. `hooks` are asked before and after each call.
     """
 
@@ -63,6 +69,7 @@ class Caller:
         *,
         grant: Grant,
         root_id: str,
+        path: tuple[AgentStep, ...],
         actor: Actor,
         look_up: Callable[[str], Tool | None],
         tool_names: Callable[[], list[str]],
@@ -80,6 +87,7 @@ class Caller:
     ) -> None:
         self._grant = grant
         self._root_id = root_id
+        self._path = path
         self._actor = actor
         self._look_up = look_up
         self._tool_names = tool_names
@@ -107,6 +115,9 @@ class Caller:
             provider_call_id=request.call_id,
         )
         self._parse(call, request.arguments)
+        if index >= MAX_CALLS:
+            call.fault = BEYOND
+            return call
         tool = self._look_up(call.name)
         if tool is None:
             known = ", ".join(self._tool_names())
@@ -237,11 +248,7 @@ class Caller:
             subject=preview.subject,
             options=call.verdict.options,
             created_at=tx.now(),
-            path=(
-                AgentStep(
-                    session_id=SessionId(self._grant.session_id), name=self._actor.name or "agent"
-                ),
-            ),
+            path=self._path,
             risk=preview.risk,
             reason=call.verdict.reason or None,
             expires_at=self._expires_at(),

@@ -19,7 +19,8 @@ from . import usage as sums
 from .answer import Answer
 from .asking import ask
 from .boundary import anything_superseding, anything_waiting, drain_all, requests_left
-from .call import Call, Settled
+from .call import Call, Settled, settled_as
+from .calls import BEYOND, MAX_CALLS
 from .finish import Ending, complete, decide_to_end, message_of
 from .lifecycle import MAX_CONTINUATIONS, blocked, instruct
 from .live import Cause, LiveTurn
@@ -28,7 +29,6 @@ from .reads import reading
 from .reservation import SYSTEM, assert_fence
 from .turn import Progress, Turn, figures
 
-_MAX_CALLS = 128
 _NUDGE = (
     "You have used all the steps of this turn. Do not call tools any more: say what was done, what is "
     "left, and what you would do next."
@@ -186,11 +186,14 @@ async def _boundary(turn: Turn) -> None:
 async def _run_calls(turn: Turn, progress: Progress, answer: Answer) -> bool:
     """Commits an answer with its calls, runs them, and tells whether the model goes round in circles."""
     caller = turn.caller
-    calls = [await caller.prepare(asked, n) for n, asked in enumerate(answer.calls[:_MAX_CALLS])]
-    looping = progress.goes_round(calls)
+    every = [await caller.prepare(asked, n) for n, asked in enumerate(answer.calls)]
+    calls, beyond = every[:MAX_CALLS], every[MAX_CALLS:]
+    refused = [settled_as(call, "error", BEYOND) for call in beyond]
+    looping = progress.goes_round(every)
     async with reading(caller, () if looping else calls) as reads:
         quick = await reads.quick()
-        await turn.log.transact(lambda tx: _write_calls(tx, turn, answer, calls, quick))
+        over = [*quick, *refused]
+        await turn.log.transact(lambda tx: _write_calls(tx, turn, answer, every, over))
         progress.answer = None
         turn.live.touch()
         _notify(turn, calls)
@@ -202,8 +205,8 @@ async def _run_calls(turn: Turn, progress: Progress, answer: Answer) -> bool:
                     call, "Not run: the same calls were made twice before, with the same end."
                 )
         elif len(quick) < len(calls):
-            over = {settled.call.call_id for settled in quick}
-            left = [call for call in calls if call.call_id not in over]
+            ran = {settled.call.call_id for settled in quick}
+            left = [call for call in calls if call.call_id not in ran]
             await _run_batch(turn, progress, left, reads.run)
     return looping
 

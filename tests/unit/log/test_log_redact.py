@@ -2,6 +2,8 @@
 
 import json
 import logging
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given
@@ -251,3 +253,16 @@ def test_a_megabyte_of_text_full_of_near_misses_takes_no_quadratic_time() -> Non
         text = piece * (1_000_000 // len(piece))
         redactor.text(text)
         redactor.json_text(json.dumps(text))
+
+
+def test_of_secrets_that_are_added_from_many_threads_at_once_none_is_lost() -> None:
+    redactor = Redactor()
+    secrets = [f"secret-value-{number:04d}" for number in range(400)]
+    switch = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as threads:
+            list(threads.map(redactor.add, secrets))
+    finally:
+        sys.setswitchinterval(switch)
+    assert set(redactor.exact) == set(secrets)

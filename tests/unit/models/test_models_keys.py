@@ -142,3 +142,33 @@ def test_secrets_are_all_that_is_known_the_longest_first(tmp_path: Path) -> None
         "ghp-0123456789",
         "header-value-1",
     )
+
+
+def test_whoever_hides_secrets_hears_of_each_once_and_before_it_can_be_used(tmp_path: Path) -> None:
+    told: list[str] = []
+    ring = Ring(("c", "key-of-the-keyring-x"))
+    keys = KeyRing(
+        {"ODD_NAME": "key-under-an-odd-name"}, tmp_path, lambda: ring, on_secret=told.append
+    )
+    assert keys.secrets() == () and told == []
+    write(tmp_path, 'a = "key-in-the-file"\nb = "short"')
+    keys.find("d", "ODD_NAME")  # which needs no file
+    assert told == ["key-under-an-odd-name", "key-in-the-file"]
+    keys.ask_keyring("c")
+    keys.remember("header-value-1")
+    write(tmp_path, 'a = "key-in-the-file"\nb = "another-key-in-the-file"')
+    for _ in range(2):
+        keys.look()
+        keys.find("a")
+    assert told[2:] == ["key-of-the-keyring-x", "header-value-1", "another-key-in-the-file"]
+
+
+def test_a_look_at_a_file_that_is_not_in_order_is_no_error(tmp_path: Path) -> None:
+    told: list[str] = []
+    keys = KeyRing({}, tmp_path, lambda: None, on_secret=told.append)
+    path = write(tmp_path, f'a = "{SECRET}"', 0o644)
+    keys.look()
+    assert told == []
+    path.chmod(0o600)
+    keys.look()
+    assert told == [SECRET]

@@ -16,7 +16,9 @@ from typing import Any
 import pytest
 
 from callboard.host import Host
+from callboard.models.base import AssistantMessage, ToolUse
 from callboard.sessions import transfer
+from callboard.sessions.transcript import Transcript
 from callboard_rpc.errors import CallboardError
 from harness.exports import Lines, event_of, lines_of, long_session, recounted, sealed
 from harness.inside import CLIENT, host_in, idle, new_session, say
@@ -132,6 +134,26 @@ async def test_the_file_that_the_others_are_made_from_is_a_good_one(tmp_path: Pa
         assert (imported.session_id, imported.events, imported.added) == (SES, 10, 0)
         assert (await host.log.read_blob(BLOB_ID))[0] == BLOB
         assert await host.approvals.rules() == ([], None)
+
+
+async def test_a_place_whose_call_an_older_server_left_out_is_taken_and_is_no_context(
+    tmp_path: Path,
+) -> None:
+    """Answers of more than 128 calls were kept so once; a session must not be stranded by it."""
+    lines = small()
+    said = [line for line in lines if line.get("type") == "message"][-1]
+    said["data"]["content"].append({"callId": "call_left_out", "type": "tool_use"})
+    async with host_in(tmp_path) as host:
+        imported = await host.importing.run(sealed(lines))
+        transcript = Transcript.of(await host.log.session(imported.session_id))
+        uses = [
+            block.call_id
+            for message in transcript.messages("replay")
+            if isinstance(message, AssistantMessage)
+            for block in message.blocks
+            if isinstance(block, ToolUse)
+        ]
+        assert uses == [CALL]
 
 
 def _set(kind: str, **changes: Any) -> Callable[[Lines], None]:

@@ -108,6 +108,9 @@ async def test_execution_49_a_deadline_is_moved_neither_by_a_restart_nor_by_look
     config.mkdir()
     (config / "config.toml").write_text("[approvals]\nexpire_s = 3600\n", "utf-8")
     async with stage(tmp_path, WRITE) as on:
+        on.host.attendance.clients += (
+            1  # with nobody there it would be parked, and have no deadline
+        )
         session_id = await on.session()
         await on.say(session_id, "go")
         deadline = (await asked(on, session_id)).expires_at

@@ -1,4 +1,4 @@
-"""Cancelling, at every place in which a turn can be; and time limits."""
+"""Cancelling, at every place in which a turn can be."""
 
 import asyncio
 import contextlib
@@ -26,10 +26,7 @@ from turns_kit import (
 )
 
 from callboard.tools.base import ToolContext, ToolOutcome
-from callboard.turns.limits import TurnLimits, watch
-from callboard.turns.live import Cause, LiveTurn
-from callboard.turns.reservation import SYSTEM, Grant
-from callboard_rpc.common import Limits
+from callboard.turns.live import Cause
 from callboard_rpc.errors import CallboardError
 from harness.inside import CLIENT
 
@@ -409,104 +406,3 @@ async def test_stopping_the_host_does_not_wait_for_a_tool_that_ignores_it(tmp_pa
         records = await on.log(session_id)
         assert the_end(records).outcome == "interrupted"
         assert results(records) == [("stubborn", "interrupted")]
-
-
-# --- time limits -------------------------------------------------------------------------------
-
-
-async def test_execution_45_a_model_that_hangs_is_stopped_by_the_idle_limit(
-    tmp_path: Path,
-) -> None:
-    pause = Pause()
-    idle = {"CALLBOARD_LIMITS_TURN_IDLE_S": "1"}
-    async with stage(tmp_path, pauses(pause, before=["half"]), environ=idle) as on:
-        session_id, records = await on.turn()
-        end = the_end(records)
-        assert (end.outcome, end.error.kind) == ("timed_out", "turnTimedOut")
-        assert "nothing happened for 1 s" in end.error.message
-        assert texts(records) == ["half"]
-        await _is_usable(on, session_id)
-
-
-async def test_execution_45_a_prompts_own_time_limit_ends_the_turn_with_its_reason(
-    tmp_path: Path,
-) -> None:
-    pause = Pause()
-
-    async def slow(context: ToolContext, __: Anything) -> ToolOutcome:
-        await pause.here()
-        return ToolOutcome(text="never")
-
-    async with stage(tmp_path, calls(("slow", {})), tools=[tool("slow", slow)]) as on:
-        _, records = await on.turn(limits=Limits(timeout_ms=150))
-        end = the_end(records)
-        assert (end.outcome, results(records)) == ("timed_out", [("slow", "timed_out")])
-        assert "0.15 s" in end.error.message
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def _live(clock: Clock) -> LiveTurn:
-    return LiveTurn(Grant(session_id="s", turn_id="t", fence=1), clock)
-
-
-async def _watched(live: LiveTurn, **limits: Any) -> str:
-    await watch(live, TurnLimits(**limits))
-    assert live.cause is not None
-    assert live.cause.outcome == "timed_out"
-    return live.cause.reason
-
-
-async def test_execution_45_progress_resets_the_idle_limit_and_not_the_total(
-    tmp_path: Path,
-) -> None:
-    clock = Clock()
-    live = _live(clock)
-    clock.now += 50
-    live.touch()
-    assert (live.idle_s, live.worked_s) == (0, 50)
-    clock.now += 30
-    assert "nothing happened" in await _watched(live, idle_s=30, total_s=100)
-    live = _live(clock)
-    clock.now += 100
-    live.touch()
-    assert "longer than 100 s" in await _watched(live, idle_s=30, total_s=100)
-
-
-async def test_execution_45_the_time_in_which_a_person_is_asked_is_not_the_turns(
-    tmp_path: Path,
-) -> None:
-    clock = Clock()
-    live = _live(clock)
-    with live.asking(), live.asking():
-        clock.now += 10_000
-        assert (live.idle_s, live.worked_s, live.elapsed_s) == (0, 0, 10_000)
-        watching = asyncio.ensure_future(watch(live, TurnLimits(idle_s=5, total_s=50)))
-        await asyncio.sleep(0)
-        assert not watching.done()
-        watching.cancel()
-        assert "it was given" in await _watched(_after(clock, 61), deadline_s=60)
-    assert (live.idle_s, live.worked_s) == (0, 0)
-
-
-def _after(clock: Clock, seconds: float) -> LiveTurn:
-    live = _live(clock)
-    with live.asking():
-        clock.now += seconds
-    return live
-
-
-@pytest.mark.parametrize("first", ["cancelled", "timed_out"])
-async def test_execution_45_a_time_limit_beats_a_cancel_that_races_with_it(first: str) -> None:
-    live = _live(Clock())
-    cancel = Cause(outcome="cancelled", by=CLIENT, reason="enough")
-    limit = Cause(outcome="timed_out", by=SYSTEM, reason="too long")
-    for cause in (cancel, limit) if first == "cancelled" else (limit, cancel):
-        live.stop(cause)
-    assert live.cause == limit

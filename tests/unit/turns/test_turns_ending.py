@@ -1,6 +1,5 @@
 """specs/execution.md 7, 12-28: every turn has one end, whatever happens in it."""
 
-import asyncio
 import logging
 from pathlib import Path
 from typing import Any
@@ -26,11 +25,15 @@ from turns_kit import (
 from callboard.log.sqlite import sqlite3
 from callboard.log.transaction import Transaction
 from callboard.models.base import TextDelta, UsageReport
+from callboard.sessions.projection import SQL as SESSION_SQL
+from callboard.sessions.reading import session_of
 from callboard.tools.base import ToolContext, ToolOutcome
 from callboard.turns.finish import Ending
+from callboard.turns.projection import SQL as TURN_SQL
+from callboard.turns.projection import turn_of
 from callboard.turns.reservation import SYSTEM, Grant
-from callboard_rpc.common import UNSET, Usage
-from callboard_rpc.events import Ack, Author, Message, Summary
+from callboard_rpc.common import UNSET, Limits, Usage
+from callboard_rpc.events import Ack, Author, SessionUpdated, Summary
 from harness.inside import CLIENT, host_in, idle, log_of, new_session, say
 
 pytestmark = pytest.mark.anyio
@@ -132,28 +135,64 @@ async def test_execution_16_success_has_no_error_event_and_clears_the_last_outco
         assert len(of(await on.log(session_id), "error")) == 1
 
 
+class Onlooker:
+    """Whoever reads the store over a connection of their own: at each commit, in one snapshot, by the
+    queries that the read models are made of."""
+
+    def __init__(self, path: Path) -> None:
+        self._connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True, isolation_level=None)
+        self.looks: list[tuple[int, str, tuple[str | None, ...]]] = []
+        """Position of the commit, status of the session, and how its last turn ended: as the session
+        says, as the turn says, as the log says."""
+
+    def look(self, session_id: str) -> None:
+        one = self._connection.execute
+        one("BEGIN")
+        session = session_of(one(SESSION_SQL["session"], (session_id,)).fetchone())
+        row = one(TURN_SQL["last_turn"], (session_id,)).fetchone()
+        ended = one(
+            "SELECT json_extract(data, '$.outcome') FROM events "
+            "WHERE session_id = ? AND type = 'turn_finished' ORDER BY seq DESC LIMIT 1",
+            (session_id,),
+        ).fetchone()
+        (head,) = one("SELECT max(pos) FROM events").fetchone()
+        one("COMMIT")
+        turn = None if row is None else turn_of(row)
+        assert session.active_turn_id == (turn.turn_id if turn and not turn.ended_at else None)
+        ends = (session.last_outcome, turn and turn.state, ended and ended[0])
+        self.looks.append((head, session.status, ends))
+
+
 async def test_execution_18_not_running_and_last_status_appear_together(tmp_path: Path) -> None:
-    async with stage(tmp_path, speaks("one"), fails(), calls(("look", {})), speaks("two")) as on:
+    hang, linger = Pause(), Pause()
+    scenes = (speaks("one"), fails(), calls(("look", {})), speaks("two"), pauses(hang))
+    async with stage(tmp_path, *scenes, pauses(linger), tools=[tool("look", returns())]) as on:
         session_id = await on.session()
-        seen: list[tuple[str, Any, int]] = []
+        onlooker = Onlooker(on.host.log.path)
+        commits: list[int] = []
 
         def heard(records: list[Any]) -> None:
-            reader = on.host.log._store.reader()
-            try:
-                status, finished = reader.execute(
-                    "SELECT (SELECT count(*) FROM owners WHERE fence IS NOT NULL), "
-                    "(SELECT count(*) FROM turns WHERE ended_at IS NULL)"
-                ).fetchone()
-            finally:
-                reader.close()
-            seen.append((records[-1].type, status, finished))
+            commits.append(records[-1].pos)
+            onlooker.look(session_id)
 
         on.host.log.listen(heard)
+        onlooker.look(session_id)
         for text in ("a", "b", "c"):
             await on.say(session_id, text)
             await on.idle(session_id)
-        assert {running for _, running, _ in seen} == {0, 1}
-        assert all(running == open_turns for _, running, open_turns in seen)
+        await on.say(session_id, "is cancelled, and something waits")
+        await hang.came()
+        await on.say(session_id, "is stopped by its limit", limits=Limits(timeout_ms=100))
+        await on.cancel(session_id)
+        await on.idle(session_id)
+        seen = onlooker.looks[1:]
+        assert [head for head, _, _ in seen] == commits  # each commit, by itself
+        assert {status for _, status, _ in seen} == {"idle", "running"}
+        idle_ends = [ends for _, status, ends in onlooker.looks if status == "idle"]
+        assert [ends for ends in idle_ends if len(set(ends)) > 1] == []
+        assert list(dict.fromkeys(ends[0] for ends in idle_ends)) == [
+            None, "completed", "failed", "cancelled", "timed_out",
+        ]  # fmt: skip
 
 
 def _note(tx: Transaction, grant: Grant, text: str) -> None:
@@ -367,28 +406,34 @@ async def test_execution_23_a_last_commit_that_fails_shows_nothing_of_itself(
     tmp_path: Path,
 ) -> None:
     """What the cache, the log and the readers know changes only after the commit."""
-    refuse = asyncio.Event()
+    cached: list[Any] = []
+    told: list[str] = []
 
     def hook(tx: Transaction, grant: Grant, ending: Ending) -> None:
-        if not refuse.is_set():
-            refuse.set()
-            tx.append(
-                grant.session_id, Ack(admits=()), actor=SYSTEM, turn_id=grant.turn_id,
-                fence=grant.fence,
-            )  # fmt: skip
+        cached.append(on.host.cache.read(grant.session_id))
+        if len(cached) == 1:
+            half = SessionUpdated(changes={"title": "half an end"})
+            for data in (half, Ack(admits=())):
+                tx.append(
+                    grant.session_id, data, actor=SYSTEM, turn_id=grant.turn_id, fence=grant.fence
+                )
             raise sqlite3.OperationalError("database or disk is full")
 
     async with stage(tmp_path, speaks("hello"), hooks=[hook]) as on:
+        on.host.log.listen(lambda records: told.extend(r.type for r in records))
         session_id, records = await on.turn()
         end = the_end(records)
         # the answer that could not be committed is kept as cut off, and the fault is named
         assert (end.outcome, end.error.kind) == ("failed", "storeFull")
         assert texts(records) == ["hello"]
         assert len(of(records, "ack")) == 1
-        assert refuse.is_set()
-        state = on.host.cache.read(session_id)
-        assert state is not None
-        assert isinstance(of(records, "message")[-1], Message)
+        assert told == [record.type for record in records]
+        assert "session_updated" not in told
+        before, after_the_failure = cached
+        assert before is not None
+        assert (before.title, await owned(on.host)) == ("go", 0)
+        assert after_the_failure == before == on.host.cache.read(session_id)
+        assert (await on.host.reading.session(session_id)).title == "go"
 
 
 async def test_a_tool_result_is_there_before_the_next_request(tmp_path: Path) -> None:

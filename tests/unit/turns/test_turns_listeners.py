@@ -1,73 +1,17 @@
 """specs/execution.md 17, 24-26: whoever waits for a run's end hears of it after the commit."""
 
-import asyncio
 import logging
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from turns_kit import PATIENCE_S, Pause, calls, fails, of, owned, shape, speaks, stage, the_end
+from turns_kit import Pause, calls, fails, of, owned, shape, speaks, stage, the_end
+from turns_parent_kit import Parent, left_to_tell, nothing_left
 
-from callboard.host import Feature, Host
-from callboard.log.record import Record
-from callboard.log.transaction import Transaction
-from callboard.sessions.telling import RunListener
 from callboard_rpc.sessions import Turn
 from harness.inside import CLIENT, host_in, idle, log_of
 
 pytestmark = pytest.mark.anyio
-
-
-class Parent:
-    """Listens as a parent of the sessions would. The first `failures` times it fails."""
-
-    def __init__(
-        self,
-        act: Callable[[Turn], Awaitable[None]] | None = None,
-        *,
-        failures: int = 0,
-        wants: Callable[[Transaction, Record], bool] | None = None,
-    ) -> None:
-        self.told: list[Turn] = []
-        self.calls = 0
-        self._act = act
-        self._failures = failures
-        self._wants = wants
-        self._moved = asyncio.Event()
-
-    @property
-    def feature(self) -> Feature:
-        more = {} if self._wants is None else {"wants": self._wants}
-        listener = RunListener(name="parent", told=self._told, **more)
-        return Feature(name="parent", listeners=lambda _: (listener,))
-
-    async def _told(self, turn: Turn) -> None:
-        self.calls += 1
-        if self.calls <= self._failures:
-            raise RuntimeError("the parent failed")
-        if self._act is not None:
-            await self._act(turn)
-        self.told.append(turn)
-        self._moved.set()
-
-    async def heard(self, number: int) -> list[Turn]:
-        async with asyncio.timeout(PATIENCE_S):
-            while len(self.told) < number:
-                self._moved.clear()
-                await self._moved.wait()
-        return self.told
-
-
-async def left_to_tell(host: Host) -> int:
-    rows = await host.log.query("SELECT count(*) FROM runs_to_tell")
-    return rows[0][0]
-
-
-async def nothing_left(host: Host) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        while await left_to_tell(host):
-            await asyncio.sleep(0)
 
 
 async def test_execution_24_a_listener_hears_after_the_commit_and_of_what_is_stored(

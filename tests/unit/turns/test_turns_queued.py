@@ -2,15 +2,13 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
 import pytest
 from turns_kit import Pause, calls, of, owned, pauses, shape, speaks, stage, texts, the_end
+from turns_parent_kit import Parent, nothing_left
 
-from callboard.host import Feature
 from callboard.log.faults import StaleFence
 from callboard.sessions.dispatch import Begun
-from callboard.sessions.telling import RunListener
 from callboard.turns.live import LiveTurn
 from callboard.turns.reservation import Grant, assert_fence
 from callboard_rpc.common import Failure
@@ -77,15 +75,10 @@ async def test_execution_47_what_is_cancelled_in_the_queue_never_runs_and_is_tol
     tmp_path: Path,
 ) -> None:
     pause = Pause()
-    told: list[Any] = []
-
-    async def hears(turn: Any) -> None:
-        told.append(turn)
-
-    feature = Feature(name="parent", listeners=lambda _: (RunListener(name="parent", told=hears),))
-    async with stage(tmp_path, pauses(pause, "first"), features=[feature]) as on:
+    parent = Parent()
+    async with stage(tmp_path, pauses(pause, "first"), features=[parent.feature]) as on:
         session_id = await on.session()
-        await on.say(session_id, "go")
+        running = await on.say(session_id, "go")
         await pause.came()
         waiting = (await on.say(session_id, "never")).record.seq
         assert (await on.cancel(session_id, scope="queue")).dropped == (waiting,)
@@ -99,12 +92,17 @@ async def test_execution_47_what_is_cancelled_in_the_queue_never_runs_and_is_tol
         assert (the_end(records).outcome, texts(records)) == ("completed", ["first"])
         assert len(on.puppet.requests) == 1
         assert "never" not in on.puppet.heard()
+        await nothing_left(on.host)
+        assert [(turn.turn_id, turn.state, turn.final_text) for turn in parent.told] == [
+            (running.turn_id, "completed", "first")
+        ]
 
 
-async def test_execution_47_a_turn_that_is_cancelled_before_its_first_step_asks_nobody(
+async def test_execution_47_a_turn_that_is_cancelled_before_its_first_step_asks_nobody_and_is_told_of_once(
     tmp_path: Path,
 ) -> None:
-    async with stage(tmp_path) as on:
+    parent = Parent()
+    async with stage(tmp_path, features=[parent.feature]) as on:
         session_id = await on.session()
         runner = on.host.dispatcher._runner
 
@@ -117,8 +115,12 @@ async def test_execution_47_a_turn_that_is_cancelled_before_its_first_step_asks_
         await on.idle(session_id)
         records = await on.log(session_id)
         assert the_end(records).outcome == "cancelled"
-        assert len(of(records, "turn_started")) == 1
+        (started,) = of(records, "turn_started")
         assert (on.puppet.requests, texts(records)) == ([], [])
+        await nothing_left(on.host)
+        assert [(turn.turn_id, turn.state, turn.final_text) for turn in parent.told] == [
+            (started.turn_id, "cancelled", None)
+        ]
 
 
 async def test_execution_47_a_launch_under_an_old_fence_is_nothing(tmp_path: Path) -> None:

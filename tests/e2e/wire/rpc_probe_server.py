@@ -129,6 +129,11 @@ print(held)
         )
         return run.stdout.decode().strip()
 
+    async def speak(call, act):
+        """Says something where no client has to read, once a timer of the loop has fired."""
+        await anyio.sleep(0.01)
+        print("spoken:", act["text"], file=sys.stderr, flush=True)
+
     async def block(call, act):
         try:
             await anyio.sleep_forever()
@@ -217,7 +222,7 @@ print(held)
     ACTIONS = {
         "fail": fail, "failGroup": fail_group, "late": late, "leave": leave, "stray": stray,
         "set": unserialisable, "nan": not_a_number, "surrogate": surrogate, "fragment": fragment,
-        "print": prints, "inherited": inherited, "block": block, "shielded": shielded,
+        "print": prints, "speak": speak, "inherited": inherited, "block": block, "shielded": shielded,
         "release": set_release, "report": report, "mark": mark, "announce": announce,
         "announceAndFail": announce_and_fail, "flood": flood, "stream": stream, "ask": ask,
         "document": document, "log": log, "edit": edit,
