@@ -106,20 +106,38 @@ SELECT agent_id FROM agents WHERE deadline_at IS NOT NULL AND deadline_at <= ?;
 -- name: overdue_asks
 SELECT ask_id, agent_id FROM asks WHERE outcome IS NULL AND expires_at <= ? ORDER BY ask_id;
 
--- The live tree.
+-- The live tree: everything of a tree, or (where ?2 is no null) of one of its agents.
 
+-- Agents behind the place (?3, ?4) in the order, as `agent` has them, then what their sessions, their last
+-- turns and what waits for them say.
 -- name: tree
 SELECT a.agent_id, a.root_id, a.parent_id, a.name, a.agent_type, a.depth_left, a.message_allow, a.status,
        a.report, a.interrupted, a.pending, a.winding, a.deadline_at, a.closing,
-       s.profile, s.mode, s.model, s.depth, s.created_at, s.usage,
-       t.turn_id, t.started_at, t.ended_at,
-       (SELECT count(*) FROM inbox i WHERE i.session_id = a.agent_id),
-       (SELECT 1 FROM triggers g WHERE g.session_id = a.agent_id AND g.state = 'pending' LIMIT 1)
-FROM agents a JOIN sessions s ON s.session_id = a.agent_id
+       s.profile, s.model, s.depth, s.created_at, s.usage,
+       t.turn_id, t.model, t.started_at, t.ended_at,
+       (SELECT count(*) FROM inbox i WHERE i.session_id = a.agent_id)
+         + (SELECT count(*) FROM triggers g WHERE g.session_id = a.agent_id AND g.state = 'pending'
+              AND g.kind <> 'directive'),
+       a.status <> 'closed' AND o.fence IS NULL
+         AND NOT EXISTS (SELECT 1 FROM turns p WHERE p.session_id = a.agent_id AND p.state = 'parked')
+         AND (EXISTS (SELECT 1 FROM inbox i WHERE i.session_id = a.agent_id AND i.wake = 'asked')
+           OR EXISTS (SELECT 1 FROM triggers g WHERE g.session_id = a.agent_id AND g.state = 'pending'
+                        AND g.seq > max(h.imported_through, h.held_through)))
+FROM agents a JOIN sessions s ON s.session_id = a.agent_id JOIN heads h ON h.session_id = a.agent_id
+LEFT JOIN owners o ON o.session_id = a.agent_id
 LEFT JOIN turns t ON t.session_id = a.agent_id
-  AND t.idx = (SELECT max(l.idx) FROM turns l WHERE l.session_id = a.agent_id)
+  AND t.idx = (SELECT max(l.idx) FROM turns l WHERE l.session_id = a.agent_id AND l.rewound = 0)
 WHERE a.root_id = ?1 AND (?2 IS NULL OR a.agent_id = ?2)
-ORDER BY a.name, a.agent_id;
+  AND (?3 IS NULL OR (a.name, a.agent_id) > (?3, ?4))
+ORDER BY a.name, a.agent_id LIMIT ?5;
+
+-- name: tree_places
+SELECT s.session_id, s.parent_id, s.mode, a.name FROM sessions s
+LEFT JOIN agents a ON a.agent_id = s.session_id WHERE s.root_id = ?;
+
+-- name: tree_running
+SELECT a.parent_id, count(*) FROM agents a JOIN owners o ON o.session_id = a.agent_id
+WHERE a.root_id = ? AND o.fence IS NOT NULL AND o.kind = 'run' GROUP BY a.parent_id;
 
 -- name: tree_calls
 SELECT c.session_id, c.call_id, c.name, json_extract(e.data, '$.title'), e.at
@@ -137,7 +155,7 @@ ORDER BY p.session_id, p.pos;
 SELECT k.agent_id, k.ask_id, k.text, k.asked_at, k.expires_at, a.name
 FROM asks k JOIN agents a ON a.agent_id = k.agent_id
 WHERE a.root_id = ?1 AND k.outcome IS NULL AND k.expects_reply = 1
-  AND (?2 IS NULL OR a.agent_id = ?2) ORDER BY k.agent_id;
+  AND (?2 IS NULL OR a.agent_id = ?2) ORDER BY k.agent_id, k.asked_at, k.ask_id;
 
 -- Questions.
 

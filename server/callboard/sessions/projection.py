@@ -18,7 +18,7 @@ from ..log import sqlfile
 from ..log.record import Record
 from ..log.transaction import Projection, Transaction
 from ..turns.usage import add
-from .state import created_by, title_from
+from .state import created_by, name_of, title_from
 
 SQL = sqlfile.load("callboard.sessions")
 
@@ -47,6 +47,7 @@ def _created(tx: Transaction, record: Record) -> None:
         record.at,
         record.pos,
         _dump(None if created.forked_from is None else unstructure(created.forked_from)),
+        name_of(record.value),
     )
 
 

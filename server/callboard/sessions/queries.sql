@@ -1,7 +1,7 @@
 -- name: insert_session
 INSERT INTO sessions (session_id, root_id, parent_id, depth, cwd, directories, profile, mode, model,
-                      title, metadata, created_at, updated_at, updated_pos, forked_from)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+                      title, metadata, created_at, updated_at, updated_pos, forked_from, agent_name)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: touch
 UPDATE sessions SET updated_at = ?, updated_pos = ? WHERE session_id = ?;
@@ -110,12 +110,12 @@ WITH RECURSIVE below (session_id) AS (
 SELECT session_id FROM below;
 
 -- name: path_to
-WITH RECURSIVE up (session_id, parent_id, profile, above) AS (
-  SELECT session_id, parent_id, profile, 0 FROM sessions WHERE session_id = ?
-  UNION ALL SELECT s.session_id, s.parent_id, s.profile, u.above + 1
+WITH RECURSIVE up (session_id, parent_id, name, above) AS (
+  SELECT session_id, parent_id, coalesce(agent_name, profile), 0 FROM sessions WHERE session_id = ?
+  UNION ALL SELECT s.session_id, s.parent_id, coalesce(s.agent_name, s.profile), u.above + 1
   FROM sessions s JOIN up u ON s.session_id = u.parent_id WHERE u.above < 64
 )
-SELECT session_id, profile FROM up ORDER BY above DESC;
+SELECT session_id, name FROM up ORDER BY above DESC;
 
 -- name: flags
 SELECT closed, archived FROM sessions WHERE session_id = ?;

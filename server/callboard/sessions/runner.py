@@ -137,8 +137,9 @@ class TurnRunner:
         )
         scope = narrow(None if profile.tools is None else frozenset(profile.tools), state.tools)
         above = await services.cache.above(state)
-        author = Author(kind="agent", name=profile.name, id=live.session_id)
-        actor = Actor(kind="agent", id=live.session_id, name=profile.name)
+        name = state.agent_name or profile.name
+        author = Author(kind="agent", name=name, id=live.session_id)
+        actor = Actor(kind="agent", id=live.session_id, name=name)
         numbering = Numbering(
             services.deltas, live.session_id, live.turn_id, redactor=services.redactor
         )
@@ -277,10 +278,10 @@ def _careful(settings: ApprovalSettings, log: Log, session_id: str) -> ApprovalS
 
 
 def _path_to(log: Log, session_id: str) -> tuple[AgentStep, ...]:
-    """The agents from a session's root down to its own, by their profiles (interrupts-and-peers 56)."""
+    """The agents from a session's root, called by its profile, down to its own (interrupts-and-peers 56)."""
     return tuple(
-        AgentStep(session_id=SessionId(each), name=profile)
-        for each, profile in log.glance(SQL["path_to"], session_id)
+        AgentStep(session_id=SessionId(each), name=name)
+        for each, name in log.glance(SQL["path_to"], session_id)
     )
 
 

@@ -35,6 +35,7 @@ class SessionState:
     depth: int = 0
     directories: tuple[str, ...] = ()
     tools: frozenset[str] | None = None
+    agent_name: str | None = None
     pinned: bool = False
     archived: bool = False
     closed: bool = False
@@ -65,6 +66,11 @@ def created_by(event: Any) -> SessionCreated | None:
             return None
 
 
+def name_of(event: Any) -> str | None:
+    """What a session's agent is called by its parent, told by its first event."""
+    return event.name if isinstance(event, AgentSpawned) else None
+
+
 def narrowest(modes: Iterable[Mode]) -> Mode:
     """The mode that holds for a session whose own mode comes first, and those above it after it: what
     one of them may not do, it may not do either (coordination 50, interrupts-and-peers 77)."""
@@ -90,6 +96,7 @@ def apply(state: SessionState | None, event: Any) -> SessionState | None:
             depth=created.depth,
             directories=created.additional_directories,
             tools=None if created.tools is None else frozenset(created.tools),
+            agent_name=name_of(event),
         )
     if state is None:
         return None

@@ -37,6 +37,9 @@ CREATE TABLE asks (
 CREATE INDEX asks_by_agent ON asks (agent_id);
 CREATE INDEX asks_open ON asks (parent_id) WHERE outcome IS NULL AND expects_reply = 1;
 
+-- What a child is called by its parent; a root has no such name.
+ALTER TABLE sessions ADD COLUMN agent_name TEXT;
+
 -- Up to which seq what waits in a session wakes nobody: its server died before it began, and nothing
 -- reruns by itself. What comes next takes it along.
 ALTER TABLE heads ADD COLUMN held_through INTEGER NOT NULL DEFAULT 0;
