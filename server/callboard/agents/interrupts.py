@@ -89,7 +89,9 @@ def interrupt(
     """Interrupts one agent, in one transaction. Raises agentNotFound, agentClosed, invalidParams."""
     agent = must_be_open(tx, agent_id)
     reason = checked(verb.kind, verb.reason)
-    if verb.kind in ("steer", "cancel"):
+    # one that has not begun has nothing to wind down
+    at_once = verb.kind == "cancel" and agent.status == "starting"
+    if verb.kind in ("steer", "cancel") and not at_once:
         done = _tell_later(tx, agent, verb, reason, settings)
     else:
         done = _end_now(tx, agent, verb, reason, host_id, hooks)
@@ -121,7 +123,7 @@ def _tell_later(
 ) -> Interrupted:
     """The newest steer wins; a cancel takes a steer's place; a steer behind a cancel, or behind an abort,
     is ignored and says so (interrupts-and-peers 1-3)."""
-    if agent.status != "running":
+    if agent.status not in ("running", "starting"):
         return Interrupted(outcome="already_finished")
     waits = None if agent.pending is None else agent.pending.kind
     if waits in ("abort", "interrupt"):

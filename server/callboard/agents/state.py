@@ -101,9 +101,11 @@ def apply(state: AgentState, event: Any) -> AgentState:
 
 def _in_status(state: AgentState, status: AgentStatus) -> AgentState:
     """A turn that begins knows nothing of the one before; one that has ended leaves no interrupt behind
-    (interrupts-and-peers 16)."""
+    (interrupts-and-peers 16). What an agent was told before its first turn it hears in that one."""
     if state.status == "closed":
         return state
+    if state.status == "starting" and status == "running":
+        return attrs.evolve(state, status=status)
     interrupted = None if status == "running" else state.interrupted
     return attrs.evolve(
         state, status=status, pending=None, winding=None, deadline_at=None, interrupted=interrupted
