@@ -112,7 +112,8 @@ local M = {}
 ---are of the turn that runs, or is parked; `elapsed_ms` is how long that has taken, and else how long the
 ---last one took. `usage` is that of all its turns. `queued` messages wait for its next boundary, and
 ---`waits_for_slot` says that it begins when another child of its parent has ended its turn.
----`interrupt` is what it is about to be told; `interrupted` is why its last turn ended early.
+---`interrupt` is what it is about to be told, or winds down for, or the abort that ends its turn;
+---`interrupted` is why its last turn ended early.
 ---@class callboard.Agent
 ---@field agentId callboard.SessionId
 ---@field rootId callboard.SessionId
@@ -200,7 +201,7 @@ local M = {}
 ---@field kind? callboard.InterruptKind
 ---@field origin? callboard.InterruptOrigin
 
----All agents below `root_id` (a root, or any session of its tree), by name and then id.
+---All agents of the tree of `root_id` (its root, or any session of it), by name and then id.
 ---@class callboard.AgentListParams
 ---@field rootId callboard.SessionId
 ---@field cursor? string

@@ -34,6 +34,7 @@ from .asks import expire
 from .interrupts import Interrupted, Verb, interrupt, overdue
 from .naming import clean_name
 from .projection import SQL, agent_of, find
+from .reading import AgentReading
 from .spawning import Delegation, Spawn
 from .state import AgentState
 from .waiting import Waiting
@@ -111,6 +112,7 @@ class Agents:
         self._delegates = delegates
         self._tasks: set[asyncio.Task[Any]] = set()
         self.waiting = Waiting(log, self.target)
+        self.reading = AgentReading(log, max_running=settings.agents.max_running)
         self.deadlines_changed = asyncio.Event()
         log.listen(self._heard)
 

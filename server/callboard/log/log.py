@@ -23,7 +23,7 @@ from .faults import store_error
 from .feed import Feed
 from .ids import IdSource
 from .importing import Scratch
-from .paging import Rows
+from .looking import Rows, at_once
 from .record import SELECT, Record
 from .scope import APPROVAL_TYPES, Filter
 from .sqlite import sqlite3
@@ -177,7 +177,7 @@ class Log:
 
     async def at_once(self, function: Callable[[Rows], T]) -> T:
         """What `function` makes of several read-only statements that all see one state of the store."""
-        return await self._read(lambda connection: paging.at_once(connection, function))
+        return await self._read(lambda connection: at_once(connection, function))
 
     def glance(self, sql: str, *params: Any) -> list[tuple[Any, ...]]:
         """Rows of a read-only statement that finds a few of them by an index, or in a table that is

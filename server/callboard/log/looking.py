@@ -4,7 +4,7 @@ import contextlib
 import os
 from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from callboard_rpc.errors import CallboardError
 
@@ -14,6 +14,8 @@ from .occupancy import locks_of
 from .quarantine import WAY_OUT
 from .sqlite import sqlite3
 from .store import check_version, connect, is_open_here, refuse_foreign
+
+T = TypeVar("T")
 
 Rows: TypeAlias = Callable[..., list[tuple[Any, ...]]]
 """Rows of a read-only statement, with its parameters."""
@@ -107,3 +109,12 @@ def rows_of(connection: "sqlite3.Connection") -> Rows:
         return connection.execute(sql, parameters).fetchall()
 
     return rows
+
+
+def at_once(connection: "sqlite3.Connection", function: Callable[[Rows], T]) -> T:
+    """Runs `function` in one read transaction: all that it asks is answered from one state of the store."""
+    connection.execute("BEGIN")
+    try:
+        return function(rows_of(connection))
+    finally:
+        connection.execute("ROLLBACK")

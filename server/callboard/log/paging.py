@@ -1,25 +1,19 @@
-"""Reading: a page of the log, however large the log is and wherever in it the page lies; or several
-statements over one state of the store.
+"""A page of the log, however large the log is and wherever in it the page lies.
 
 Within a session, `pos` and `seq` rise together, so that a position is found among the session's events
 by halving. A tree is the merge of its sessions; near the head it is quicker to walk the log itself.
 """
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final
 
 from attrs import frozen
 
 from .record import SELECT
 from .scope import Filter
 from .sqlite import sqlite3
-
-T = TypeVar("T")
-
-Rows: TypeAlias = Callable[..., list[tuple[Any, ...]]]
-"""Statement and parameters in, rows out."""
 
 _CHUNK: Final = 64
 _NEAR: Final = 2_000
@@ -33,15 +27,6 @@ class Span:
     after: int
     before: int | None
     backwards: bool
-
-
-def at_once(connection: "sqlite3.Connection", function: Callable[[Rows], T]) -> T:
-    """Runs `function` in one read transaction."""
-    connection.execute("BEGIN")
-    try:
-        return function(lambda sql, *params: connection.execute(sql, params).fetchall())
-    finally:
-        connection.execute("ROLLBACK")
 
 
 def rows(
