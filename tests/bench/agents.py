@@ -14,7 +14,6 @@ from pathlib import Path
 
 from figure import Figure, Topic, rounds
 
-from callboard.agents.reading import AgentReading
 from callboard.agents.service import Agents, Caller, Wanted
 from callboard.host import Environment, Host, open_host
 from callboard.models.base import ModelCard, ModelEvent, ModelRequest, Stop, TextDelta
@@ -141,9 +140,8 @@ async def _at_once(count: int) -> tuple[list[float], list[float], list[float]]:
             )
             if reports[0][0] != _TOGETHER * (number + 2):
                 raise RuntimeError(f"{reports[0][0]} reports came of {_TOGETHER * (number + 2)}")
-            reading = AgentReading(host.log)
             began = time.perf_counter()
-            tree = await reading.list(root)
+            tree = await agents.reading.list(root)
             looks.append(time.perf_counter() - began)
             if len(tree) != _TOGETHER:
                 raise RuntimeError(f"{len(tree)} agents of {_TOGETHER} are listed")
