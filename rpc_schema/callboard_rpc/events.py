@@ -574,13 +574,22 @@ class AgentAsked:
     call_id: CallId | None = None
 
 
+AskOutcome: TypeAlias = Literal[
+    "replied", "timed_out", "cancelled", "parent_gone", "parent_restarted"
+]
+"""How a question ended. ``cancelled``: the agent's turn did, or it was called away by something else
+that was said to it."""
+
+
 @frozen(kw_only=True)
 class AgentReplied:
-    """A question of the agent is settled, once: by a reply (`text`), or because none came."""
+    """A question of the agent is settled, once: by a reply (`text`, of `author`: its parent, or a person in
+    the parent's place), or because none came."""
 
     ask_id: AskId
-    outcome: Literal["replied", "timed_out", "cancelled", "parent_gone", "parent_restarted"]
+    outcome: AskOutcome
     text: str | None = None
+    author: Author | None = None
 
 
 EventData: TypeAlias = (

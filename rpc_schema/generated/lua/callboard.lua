@@ -14,6 +14,10 @@ local M = {}
 
 ---@alias callboard.AskId string
 
+---How a question ended. ``cancelled``: the agent's turn did, or it was called away by something else
+---that was said to it.
+---@alias callboard.AskOutcome "replied"|"timed_out"|"cancelled"|"parent_gone"|"parent_restarted"|string
+
 ---@alias callboard.BlobId string
 
 ---@alias callboard.CallId string
@@ -250,11 +254,13 @@ local M = {}
 ---@field askedAt string
 ---@field expiresAt? string
 
----A question of the agent is settled, once: by a reply (`text`), or because none came.
+---A question of the agent is settled, once: by a reply (`text`, of `author`: its parent, or a person in
+---the parent's place), or because none came.
 ---@class callboard.AgentReplied
 ---@field askId callboard.AskId
----@field outcome "replied"|"timed_out"|"cancelled"|"parent_gone"|"parent_restarted"|string
+---@field outcome callboard.AskOutcome
 ---@field text? string
+---@field author? callboard.Author
 
 ---Answers a question of an agent for its parent.
 ---@class callboard.AgentReplyParams

@@ -22,6 +22,12 @@ export type ApprovalState = Open<"pending" | "resolved" | "cancelled" | "expired
 
 export type AskId = string;
 
+/**
+ * How a question ended. ``cancelled``: the agent's turn did, or it was called away by something else
+ * that was said to it.
+ */
+export type AskOutcome = Open<"replied" | "timed_out" | "cancelled" | "parent_gone" | "parent_restarted">;
+
 export type BlobId = string;
 
 export type CallId = string;
@@ -295,11 +301,15 @@ export interface AgentQuestion {
   expiresAt?: string | null;
 }
 
-/** A question of the agent is settled, once: by a reply (`text`), or because none came. */
+/**
+ * A question of the agent is settled, once: by a reply (`text`, of `author`: its parent, or a person in
+ * the parent's place), or because none came.
+ */
 export interface AgentReplied {
   askId: AskId;
-  outcome: Open<"replied" | "timed_out" | "cancelled" | "parent_gone" | "parent_restarted">;
+  outcome: AskOutcome;
   text?: string | null;
+  author?: Author | null;
 }
 
 /** Answers a question of an agent for its parent. */
