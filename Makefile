@@ -10,10 +10,10 @@ ARGS ?=
 PYTEST := $(BIN)/python -m pytest --ignore tests/bench
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench schema lock soak clean
+.PHONY: help setup demo demo-agents test check bench schema lock soak clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 $(INSTALLED): requirements.lock pyproject.toml .ci/setup .ci/uv
 	@.ci/setup
@@ -26,6 +26,9 @@ setup: $(INSTALLED) ## install everything into .venv, once
 
 demo: setup ## an agent repairs a small project, in under half a minute
 	@$(BIN)/callboard demo $(ARGS)
+
+demo-agents: setup ## a lead and three agents work through a crash of the server
+	@$(BIN)/callboard demo-agents $(ARGS)
 
 test: setup ## the tests, but for soak runs and real models
 	@.ci/left-out

@@ -25,6 +25,7 @@ from .faults import report
 from .run import run
 from .server import StoreOption
 from .tail import tail
+from .team import demo_agents
 from .terminal import open_console, prepare_streams
 from .usage import usage
 
@@ -72,7 +73,7 @@ def build() -> App:
         backend="asyncio",
         help_format="markdown",
     )
-    for command in (run, tail, usage, demo, doctor, version, serve):
+    for command in (run, tail, usage, demo, demo_agents, doctor, version, serve):
         app.command(command)
     for family in (sessions, approvals, rules, store):
         app.command(family.app)

@@ -50,7 +50,7 @@ async def demo(
     interrupts = Interrupts()
     code = Exit.CANCELLED
     try:
-        shutil.copytree(_sample(), folder, dirs_exist_ok=True)
+        shutil.copytree(sample_folder("workspace", "test_prices.py"), folder, dirs_exist_ok=True)
         async with anyio.create_task_group() as tasks:
             await tasks.start(interrupts.watch)
             interrupts.scope = tasks.cancel_scope
@@ -165,7 +165,7 @@ def _conclude(console: Console, info: ServerInfo, session: str, *, passed: bool)
     ):
         console.print(line(f"  {command}".replace("=…", "=...")), soft_wrap=True)
     console.print(line("  or start Ollama, llama.cpp or LM Studio on this machine"), soft_wrap=True)
-    command = _command()
+    command = typed_command()
     console.print(line((f'then: {command} run "What is in this folder?"', "bold")), soft_wrap=True)
     console.print()
     console.print(line(("The log of all this: ", "dim"), info.store_path), soft_wrap=True)
@@ -175,7 +175,7 @@ def _conclude(console: Console, info: ServerInfo, session: str, *, passed: bool)
     )
 
 
-def _command() -> str:
+def typed_command() -> str:
     """What to type for this program: it need not be on the PATH."""
     called = Path(sys.argv[0])
     found = called.name != "callboard" or shutil.which("callboard")
@@ -186,10 +186,10 @@ def _new_folder() -> Path:
     return Path(tempfile.mkdtemp(prefix="callboard-demo-")).resolve()
 
 
-def _sample() -> Path:
-    """The sample workspace: inside of an installed package, or beside it in a checkout."""
+def sample_folder(name: str, holds: str) -> Path:
+    """A sample folder that holds such a file: inside of an installed package, or beside it in a checkout."""
     here = Path(__file__).resolve().parent
-    for place in (here / "demo_workspace", here.parents[2] / "demo" / "workspace"):
-        if (place / "test_prices.py").is_file():
+    for place in (here / f"demo_{name}", here.parents[2] / "demo" / name):
+        if (place / holds).is_file():
             return place
     raise CommandError("the demo's sample folder is not part of this installation")

@@ -348,12 +348,12 @@ class ModelCatalog:
 
     def _scripted(self, name: str) -> Model:
         from callboard.models.scenario import ScenarioError
-        from callboard.models.scenario_file import demo_scenario, load_scenario
+        from callboard.models.scenario_file import BUILT_IN, built_in_scenario, load_scenario
         from callboard.models.scripted import Scripted
 
         stamp: tuple[object, ...] = (SCRIPTED, name)
         path = Path(name).expanduser()
-        if name != "demo":
+        if name not in BUILT_IN:
             try:
                 status = path.stat()
                 stamp = (*stamp, status.st_mtime_ns, status.st_size)
@@ -366,7 +366,8 @@ class ModelCatalog:
         model = self._models.get(stamp)
         if model is None:
             try:
-                scenario = demo_scenario() if name == "demo" else load_scenario(path)
+                built_in = name in BUILT_IN
+                scenario = built_in_scenario(name) if built_in else load_scenario(path)
             except ScenarioError as error:
                 _unavailable("badScenario", f"the scenario cannot be used: {error}")
             model = self._models[stamp] = Scripted(_scripted_card(name), scenario)

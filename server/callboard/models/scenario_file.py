@@ -45,7 +45,9 @@ from callboard_rpc.common import Failure, Json, Usage
 from callboard_rpc.errors import ERRORS
 
 DEMO = "demo"
-"""The scenario that comes with the package: `make demo`, and the model of those who have none."""
+"""The scenario of `make demo`, and the model of those who have none."""
+BUILT_IN = frozenset({DEMO, "team"})
+"""The scenarios that come with the package, by name; ``team`` is that of `make demo-agents`."""
 
 _MAX_BYTES = 4 * 1024 * 1024
 _MAX_VALUES = 10_000
@@ -54,9 +56,9 @@ _NAMES = {"last_user", "last_tool", "open"}
 _PACE = ("chunk", "chars_per_second", "delay_ms")
 
 
-def demo_scenario() -> Scenario:
-    """The built-in demo."""
-    return load_scenario(Path(__file__).with_name("scenarios") / "demo.yaml", source=DEMO)
+def built_in_scenario(name: str) -> Scenario:
+    """One of `BUILT_IN`."""
+    return load_scenario(Path(__file__).with_name("scenarios") / f"{name}.yaml", source=name)
 
 
 def load_scenario(path: Path, *, source: str | None = None) -> Scenario:

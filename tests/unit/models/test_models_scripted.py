@@ -29,7 +29,7 @@ from callboard.models.base import (
     UserMessage,
 )
 from callboard.models.scenario import ScenarioError
-from callboard.models.scenario_file import demo_scenario, load_scenario, parse_scenario
+from callboard.models.scenario_file import built_in_scenario, load_scenario, parse_scenario
 from callboard.models.scripted import Scripted
 from callboard_rpc.common import Usage
 
@@ -451,7 +451,7 @@ async def converse(demo: Scripted, workspace: Workspace, prompt: str) -> str:
 
 async def test_the_demo_mends_the_sample_within_twelve_seconds() -> None:
     clock, workspace = Clock(), Workspace()
-    text = await converse(Scripted(CARD, demo_scenario(), clock.sleep), workspace, DEMO_PROMPT)
+    text = await converse(Scripted(CARD, built_in_scenario("demo"), clock.sleep), workspace, DEMO_PROMPT)
     assert "return round(sum(prices) * (1 + tax), 2)" in workspace.files["prices.py"]
     assert workspace.calls == [
         "update_plan",
@@ -469,18 +469,18 @@ async def test_the_demo_mends_the_sample_within_twelve_seconds() -> None:
 @pytest.mark.parametrize("denied", ["edit_file", "run_command", "read_file", "list_files"])
 async def test_the_demo_ends_honestly_when_a_call_is_denied(denied: str) -> None:
     workspace = Workspace(denied=denied)
-    text = await converse(Scripted(CARD, demo_scenario(), Clock().sleep), workspace, DEMO_PROMPT)
+    text = await converse(Scripted(CARD, built_in_scenario("demo"), Clock().sleep), workspace, DEMO_PROMPT)
     assert "passes" not in text
 
 
 async def test_the_demo_can_be_asked_twice_in_one_session() -> None:
-    demo, workspace = Scripted(CARD, demo_scenario(), Clock().sleep), Workspace()
+    demo, workspace = Scripted(CARD, built_in_scenario("demo"), Clock().sleep), Workspace()
     await converse(demo, workspace, DEMO_PROMPT)
     assert "passes" in await converse(demo, workspace, DEMO_PROMPT)
 
 
 async def test_the_demo_says_what_it_is_and_the_way_to_a_real_model() -> None:
-    demo = Scripted(CARD, demo_scenario(), Clock().sleep)
+    demo = Scripted(CARD, built_in_scenario("demo"), Clock().sleep)
     text = said(await play(demo, ask(user("Write me a poem."))))
     for words in ("demo model", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "Ollama", "CALLBOARD_MODEL"):
         assert words in text
