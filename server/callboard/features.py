@@ -6,6 +6,8 @@ from typing import Any
 
 from attrs import field, frozen
 
+from callboard_rpc.events import DeliveryKind
+
 from .config import Settings
 from .log.log import Log
 from .log.transaction import Projection
@@ -47,8 +49,9 @@ class Ground:
 
 @frozen(kw_only=True)
 class Feature:
-    """What a feature brings: tools that a model may call, things that wait at a boundary, tables that
-    follow the log, what it has to say before a turn begins, what is written with the end of a turn or the
+    """What a feature brings: tools that a model may call, things that wait at a boundary, kinds of
+    deliveries that the turns of this host leave in the inbox (what is for tools that are switched off),
+    tables that follow the log, what it has to say before a turn begins, what is written with the end of a turn or the
     closing of a session, what is done before a turn's end is committed, who hears of it afterwards, and
     JSON-RPC handlers by method name.
 
@@ -61,6 +64,7 @@ class Feature:
     name: str
     tools: Sequence[Tool] = ()
     sources: Sequence[Source] = ()
+    withholds: Sequence[DeliveryKind] = ()
     projections: Sequence[Projection] = ()
     openings: Sequence[Opening] = ()
     hooks: Sequence[Hook] = ()

@@ -425,7 +425,9 @@ def _compose(
         attended=attendance.anybody,
         sources=(
             boundary.STEERING,
-            inbox_runs.source(utc_now),
+            inbox_runs.source(
+                utc_now, withheld=[kind for feature in features for kind in feature.withholds]
+            ),
             *(s for feature in features for s in feature.sources),
         ),
         hooks=hooks,

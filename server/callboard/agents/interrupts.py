@@ -6,7 +6,6 @@ restart still knows that the agent was stopped, and why.
 """
 
 from collections.abc import Sequence
-from datetime import timedelta
 
 from attrs import frozen
 
@@ -27,7 +26,7 @@ from callboard_rpc.events import (
 )
 
 from ..config.settings import AgentSettings
-from ..log.clock import parse
+from ..log.clock import later
 from ..log.text import well_formed
 from ..log.transaction import Transaction
 from ..sessions.projection import SQL as SESSION_SQL
@@ -134,8 +133,7 @@ def _tell_later(
         return Interrupted(outcome="ignored")  # it winds down already, and gets no more time (6)
     deadline_at = None
     if verb.kind == "cancel":
-        until = parse(tx.now()) + timedelta(seconds=settings.cancel_grace_s)
-        deadline_at = until.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
+        deadline_at = later(tx.now(), settings.cancel_grace_s)
     _request(tx, agent, verb, reason, deadline_at)
     return Interrupted(outcome="delivered", pending="cancel" if verb.kind == "cancel" else "steer")
 

@@ -69,7 +69,7 @@ def suggest_rule(
 
     A command gives its first words, but never a program that would run anything; then the command
     itself. Changed files give, for a session, every file of the workspace, and for ever only the
-    folder that they lie in.
+    folder that they lie in. Tools that share a name for their permission share the rule, too.
     """
     if preview.command is not None:
         pattern = command_pattern(preview.command)
@@ -77,7 +77,8 @@ def suggest_rule(
     relative = [relative_to(path, roots) for path in preview.paths]
     inside = [r for r in relative if r is not None]
     if tool.effect != "write" or not inside or len(inside) != len(relative):
-        return Suggestion(tool=tool.name, pattern=None, shown=tool.name)
+        name = tool.permission or tool.name
+        return Suggestion(tool=name, pattern=None, shown=name)
     if scope == "session":
         return Suggestion(
             tool=tool.name, pattern="**", shown=f"{tool.name} on every file of the workspace"

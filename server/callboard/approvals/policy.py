@@ -35,7 +35,8 @@ STRICTNESS: Final[dict[Effect, int]] = {"allow": 0, "ask": 1, "deny": 2}
 class Call:
     """The tool call to judge. `effect` is None for a tool that nobody knows.
 
-    `command` is the command line; `paths` are what it touches, absolute and resolved through
+    `permission` is the name that the tool shares with others (`Tool.permission`). `command` is the
+    command line; `paths` are what it touches, absolute and resolved through
     symlinks, a command's working directory included. `roots` are the session's folders, resolved,
     the workspace first.
     """
@@ -45,6 +46,12 @@ class Call:
     roots: tuple[str, ...]
     command: str | None = None
     paths: tuple[str, ...] = ()
+    permission: str | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What rules can call it, the nearest name first."""
+        return (self.tool,) if self.permission is None else (self.tool, self.permission)
 
 
 @frozen(kw_only=True)
@@ -209,7 +216,7 @@ def _most_specific_first(rules: Iterable[Rule]) -> list[Rule]:
 
 def _covering(call: Call, rules: list[Rule]) -> Rule | None:
     """The first of the rules that together allow the whole call."""
-    mine = [r for r in rules if r.tool in (call.tool, "*")]
+    mine = [r for r in rules if r.tool in (*call.names, "*")]
     whole = next((r for r in mine if r.pattern is None), None)
     patterned = [(r, r.pattern) for r in mine if r.pattern is not None]
     if call.command is not None:
@@ -224,7 +231,7 @@ def _covering(call: Call, rules: list[Rule]) -> Rule | None:
 
 def _reaches(tool: str, pattern: str | None, call: Call) -> bool:
     """Whether a rule that denies or asks is about this call, in doubt yes."""
-    if tool not in (call.tool, "*"):
+    if tool not in (*call.names, "*"):
         return False
     if pattern is None:
         return True
@@ -250,7 +257,7 @@ def split_key(key: str) -> tuple[str, str | None]:
 
 
 def _names(name: str, call: Call, effect: ToolEffect) -> bool:
-    return name in (call.tool, effect, "*")
+    return name in (*call.names, effect, "*")
 
 
 def _key_reaches(key: str, call: Call, effect: ToolEffect) -> bool:
@@ -275,7 +282,7 @@ def _configured(
             return key, "ask"
     if (key := _covering_key(allowing, call, effect)) is not None:
         return key, "allow"
-    for name in (call.tool, effect, "*"):
+    for name in (*call.names, effect, "*"):
         answer = policy.get(name)
         if answer is not None:
             return name, answer

@@ -1,11 +1,20 @@
 """Time as text: RFC 3339 in UTC with milliseconds, which sorts as it reads."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 
 def utc_now() -> str:
     """The time now, such as ``2031-05-17T09:30:00.123Z``."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
+    return _text(datetime.now(UTC))
+
+
+def later(at: str, seconds: float) -> str:
+    """The time `seconds` after `at`."""
+    return _text(parse(at) + timedelta(seconds=seconds))
+
+
+def _text(at: datetime) -> str:
+    return at.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
 def parse(text: str) -> datetime:

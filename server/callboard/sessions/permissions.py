@@ -72,6 +72,7 @@ class Permits:
                 roots=roots,
                 command=preview.command if preview else None,
                 paths=preview.paths if preview else (),
+                permission=tool.permission,
             ),
             permissions,
         )

@@ -126,3 +126,6 @@ class Tool:
     """Made from `arguments` by the registry when empty."""
     waits: bool = False
     """It waits for others, and bounds that by itself: meanwhile the turn neither works nor idles."""
+    permission: str | None = None
+    """Another name under which policy knows it, as it knows several that do one kind of thing: what is
+    said of that name is said of all of them. What is said of its own is said of it alone."""

@@ -5,14 +5,13 @@ under its fence. Who has to hand a delivery to another process first claims it, 
 acknowledges; meanwhile nobody else takes it, and nothing behind it overtakes it (execution 40).
 """
 
-from datetime import timedelta
 from typing import Any
 
 from attrs import frozen
 
 from callboard_rpc.errors import CallboardError
 
-from ...log.clock import parse
+from ...log.clock import later
 from ...log.log import Log
 from ...log.transaction import Transaction
 from ...turns.reservation import Grant, assert_fence
@@ -70,7 +69,7 @@ class Leases:
                     before,
                     owner=owner,
                     now=now,
-                    until=_later(now, lease_s),
+                    until=later(now, lease_s),
                     incarnation=tx.new_id("clm"),
                 )
                 if after is None:
@@ -96,7 +95,7 @@ class Leases:
                 _held_now(tx, claim),
                 claim,
                 now=now,
-                until=_later(now, lease_s),
+                until=later(now, lease_s),
                 incarnation=tx.new_id("clm"),
             )
             _hold(tx, claim.session_id, claim.delivery_id, after)
@@ -152,11 +151,6 @@ def _check(owner: str, lease_s: float) -> None:
         raise CallboardError(
             "invalidParams", f"a lease of {lease_s:g} s is not within 0 to {MAX_LEASE_S:g} s"
         )
-
-
-def _later(now: str, seconds: float) -> str:
-    at = parse(now) + timedelta(seconds=seconds)
-    return at.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
 def _held(row: list[Any] | tuple[Any, ...]) -> Held:

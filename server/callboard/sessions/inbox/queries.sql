@@ -101,6 +101,7 @@ SELECT generation FROM inbox
 WHERE session_id = ?1 AND generation <= ?2
   AND generation < coalesce((SELECT min(b.generation) FROM inbox b
                              WHERE b.session_id = ?1 AND b.claim_expires > ?3), 1 << 62)
+  AND kind NOT IN (SELECT value FROM json_each(?5))
 ORDER BY generation LIMIT ?4;
 
 -- name: selectable

@@ -6,7 +6,7 @@ boundary, with its receipt, under the turn's fence. `ended` is part of the turn'
 decides there whether a successor is due: for what was asked meanwhile, and never twice for the same.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import orjson
@@ -95,24 +95,26 @@ def to_recover(query: Query) -> bool:
 # --- the boundary -------------------------------------------------------------------------------
 
 
-def source(now: Callable[[], str]) -> Source:
+def source(now: Callable[[], str], *, withheld: Collection[DeliveryKind] = ()) -> Source:
     """The inbox as what waits for a turn: in order of generation, up to what is authorised, and not
-    beyond what somebody holds by a claim."""
+    beyond what somebody holds by a claim. What is of a `withheld` kind lies where it is, as if it were
+    not there."""
+    held = orjson.dumps(sorted(withheld)).decode()
 
     def waiting(query: Query, grant: Grant) -> bool:
-        return bool(_admissible(query, grant, now(), 1))
+        return bool(_admissible(query, grant, now(), 1, held))
 
     def supersedes(query: Query, grant: Grant) -> bool:
         reach = query(SQL["reach"], grant.session_id, grant.turn_id)
         if not reach or not reach[0][1]:
             return False
-        first = _admissible(query, grant, now(), 1)
+        first = _admissible(query, grant, now(), 1, held)
         return bool(first) and first[0] <= reach[0][1]
 
     def drain(tx: Transaction, grant: Grant) -> None:
         joined: list[tuple[Any, ...]] = []
         seqs: list[int] = []
-        for generation in _admissible(tx.all, grant, now(), MAX_PER_DRAIN):
+        for generation in _admissible(tx.all, grant, now(), MAX_PER_DRAIN, held):
             row = tx.one(SQL["envelope"], grant.session_id, generation)
             assert row is not None
             if row[3] in JOINED:
@@ -128,7 +130,7 @@ def source(now: Callable[[], str]) -> Source:
     )
 
 
-def _admissible(query: Query, grant: Grant, now: str, limit: int) -> list[int]:
+def _admissible(query: Query, grant: Grant, now: str, limit: int, withheld: str) -> list[int]:
     reach = query(SQL["reach"], grant.session_id, grant.turn_id)
     if not reach:
         return []  # nothing was ever delivered, as in most sessions
@@ -136,7 +138,7 @@ def _admissible(query: Query, grant: Grant, now: str, limit: int) -> list[int]:
     if selected is not None:
         rows = query(SQL["selected"], grant.session_id, selected, now)
     else:
-        rows = query(SQL["admissible"], grant.session_id, activated, now, limit)
+        rows = query(SQL["admissible"], grant.session_id, activated, now, limit, withheld)
     return [generation for (generation,) in rows]
 
 
