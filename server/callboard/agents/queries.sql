@@ -126,7 +126,8 @@ SELECT a.agent_id, a.root_id, a.parent_id, a.name, a.agent_type, a.depth_left, a
 FROM agents a JOIN sessions s ON s.session_id = a.agent_id JOIN heads h ON h.session_id = a.agent_id
 LEFT JOIN owners o ON o.session_id = a.agent_id
 LEFT JOIN turns t ON t.session_id = a.agent_id
-  AND t.idx = (SELECT max(l.idx) FROM turns l WHERE l.session_id = a.agent_id AND l.rewound = 0)
+  AND t.idx = (SELECT l.idx FROM turns l WHERE l.session_id = a.agent_id AND l.rewound = 0
+               ORDER BY l.idx DESC LIMIT 1)
 WHERE a.root_id = ?1 AND (?2 IS NULL OR a.agent_id = ?2)
   AND (?3 IS NULL OR (a.name, a.agent_id) > (?3, ?4))
 ORDER BY a.name, a.agent_id LIMIT ?5;
@@ -161,14 +162,14 @@ WHERE a.root_id = ?1 AND k.outcome IS NULL AND k.expects_reply = 1
 
 -- name: insert_ask
 INSERT INTO asks (ask_id, agent_id, parent_id, text, asked_at, expires_at, expects_reply, turn_id)
-SELECT ?1, ?2, a.parent_id, ?3, ?4, ?5, ?6, ?7 FROM agents a WHERE a.agent_id = ?2;
+SELECT ?1, ?2, a.parent_id, ?3, ?4, ?5, ?6, ?7 FROM agents a WHERE a.agent_id = ?2
+ON CONFLICT (ask_id) DO NOTHING;
 
 -- name: settle_ask
-UPDATE asks SET outcome = ?, reply = ? WHERE ask_id = ? AND outcome IS NULL;
+UPDATE asks SET outcome = ?, reply = ?, replied_by = ? WHERE ask_id = ? AND agent_id = ? AND outcome IS NULL;
 
 -- name: ask
-SELECT agent_id, parent_id, text, asked_at, expires_at, expects_reply, turn_id, outcome, reply
-FROM asks WHERE ask_id = ?;
+SELECT agent_id, parent_id, expects_reply, turn_id, outcome, reply, replied_by FROM asks WHERE ask_id = ?;
 
 -- name: open_asks_of
 SELECT ask_id, turn_id FROM asks WHERE agent_id = ? AND outcome IS NULL AND expects_reply = 1;
@@ -180,6 +181,41 @@ WHERE k.parent_id = ? AND k.outcome IS NULL AND k.expects_reply = 1 ORDER BY k.a
 
 -- name: count_asks
 SELECT count(*) FROM asks WHERE agent_id = ?;
+
+-- What ends an agent's wait for a reply before one has come: its parent is not there any more, or
+-- something is said to it that does not wait.
+-- name: parent_is_there
+SELECT 1 FROM sessions WHERE session_id = ? AND closed = 0;
+
+-- name: called_away
+SELECT 1 FROM agents WHERE agent_id = ?1 AND pending IS NOT NULL
+UNION ALL SELECT 1 FROM inbox i JOIN inboxes n ON n.session_id = i.session_id
+WHERE i.session_id = ?1 AND i.policy = 'interrupt_wait' AND i.generation <= n.activated LIMIT 1;
+
+-- Messages between siblings.
+
+-- name: insert_sibling_message
+INSERT INTO sibling_messages (recipient_id, seq, sender_id, root_id, digest) VALUES (?, ?, ?, ?, ?);
+
+-- name: elsewhere_in_tree
+SELECT 1 FROM agents WHERE root_id = ?1 AND name = ?2 AND parent_id <> ?3 LIMIT 1;
+
+-- name: count_said_in_tree
+SELECT count(*) FROM sibling_messages WHERE root_id = ?;
+
+-- name: count_said_by
+SELECT count(*) FROM sibling_messages WHERE sender_id = ?;
+
+-- name: said_lately
+SELECT 1 FROM (SELECT sender_id, digest FROM sibling_messages WHERE recipient_id = ?1
+               ORDER BY seq DESC LIMIT ?4)
+WHERE sender_id = ?2 AND digest = ?3 LIMIT 1;
+
+-- name: count_waiting
+SELECT count(*), coalesce(sum(kind = 'sibling'), 0) FROM inbox WHERE session_id = ?;
+
+-- name: forget_sibling_messages
+DELETE FROM sibling_messages WHERE recipient_id = ?;
 
 -- name: forget_agent
 DELETE FROM agents WHERE agent_id = ?;

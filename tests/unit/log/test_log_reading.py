@@ -1,6 +1,7 @@
 """Reading the log: pages, filters, cursors, following, drafts."""
 
 import asyncio
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from log_workbench import AGENT, CLIENT, log_at, returned, said, session_in, tol
 
 from callboard.log import paging
 from callboard.log.log import Log
+from callboard.log.looking import Rows
 from callboard.log.record import Record
 from callboard.log.scope import Filter
 from callboard.log.transaction import Transaction
@@ -341,3 +343,25 @@ async def test_a_draft_grows_and_a_new_message_begins_anew(store_path: Path) -> 
         assert await log.draft("other") is None
     async with log_at(store_path) as log:
         assert await log.draft("trn") == ("m2", "Next", "", '{"answer":1}')
+
+
+async def test_what_is_read_at_once_is_of_one_state_whatever_is_committed_meanwhile(
+    store_path: Path,
+) -> None:
+    reading, committed = threading.Event(), threading.Event()
+
+    def function(rows: Rows) -> tuple[int, int]:
+        before = rows("SELECT count(*) FROM events")[0][0]
+        reading.set()
+        assert committed.wait(30)
+        return before, rows("SELECT count(*) FROM events WHERE pos > ?", 0)[0][0]
+
+    async with log_at(store_path) as log:
+        await session_in(log)
+        work = asyncio.create_task(log.at_once(function))
+        assert await asyncio.to_thread(reading.wait, 30)
+        await log.append("ses_a", said("meanwhile"), actor=CLIENT)
+        committed.set()
+        before, after = await work
+        assert before == after == 1
+        assert (await log.query("SELECT count(*) FROM events"))[0][0] == 2
