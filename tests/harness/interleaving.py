@@ -141,9 +141,7 @@ class Race:
         return runner.task
 
     @types.coroutine
-    def _stepped(
-        self, work: Coroutine[Any, Any, Any], runner: _Runner
-    ) -> Generator[Any, Any, Any]:
+    def _stepped(self, work: Coroutine[Any, Any, Any], runner: _Runner) -> Generator[Any, Any, Any]:
         """Runs a coroutine, and waits for its turn before each step of it."""
         fault: BaseException | None = None
         try:

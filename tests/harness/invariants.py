@@ -7,17 +7,10 @@ from typing import Any
 
 from callboard.log.sqlite import sqlite3
 
+from .agent_invariants import Broken, check_agent, hold, is_agent
 from .inside import host_in
 
-
-class Broken(AssertionError):
-    """A promise that was not kept."""
-
-
-def hold(condition: object, *what: object) -> None:
-    """Raises `Broken` with `what` unless the condition holds."""
-    if not condition:
-        raise Broken(" ".join(str(each)[:2_000] for each in what))
+__all__ = ["Broken", "check_file", "check_projections", "check_session", "hold"]
 
 
 def check_session(session_id: str, events: list[dict[str, Any]]) -> None:
@@ -35,7 +28,10 @@ def check_session(session_id: str, events: list[dict[str, Any]]) -> None:
 
     seqs = [e["seq"] for e in events]
     hold(seqs == list(range(1, len(seqs) + 1)), session_id, "seqs have holes:", seqs)
-    hold(events and events[0]["type"] == "session_created", session_id, "begins with", events[:1])
+    begins = ("session_created", "agent_spawned")
+    hold(events and events[0]["type"] in begins, session_id, "begins with", events[:1])
+    if is_agent(events):
+        check_agent(session_id, events)
     once(
         "turns",
         (e["data"]["turnId"] for e in of("turn_started")),
@@ -58,10 +54,15 @@ def check_session(session_id: str, events: list[dict[str, Any]]) -> None:
     triggers = [
         e["seq"] for e in of("message", "directive")
         if e["type"] == "directive" or e["data"]["author"]["kind"] != "agent"
+        or e["data"].get("delivered")
     ]  # fmt: skip
     taken = [seq for e in of("ack") for seq in e["data"]["admits"]]
     taken += [seq for e in of("triggers_dropped") for seq in e["data"]["seqs"]]
-    hold(Counter(triggers) == Counter(taken), session_id, "triggers", triggers, "taken as", taken)
+    held = _held(events, set(triggers) - set(taken))
+    hold(
+        Counter(triggers) == Counter(taken) + Counter(held),
+        session_id, "triggers", triggers, "taken as", taken, "held", held,
+    )  # fmt: skip
     running: str | None = None
     for event in events:
         turn = event.get("turnId")
@@ -76,6 +77,12 @@ def check_session(session_id: str, events: list[dict[str, Any]]) -> None:
                 hold(turn in (None, running), session_id, "an event of no running turn:", event)
 
 
+def _held(events: list[dict[str, Any]], waiting: set[int]) -> list[int]:
+    """What waits in an agent that was stopped before it began, until somebody continues it."""
+    stops = [e["seq"] for e in events if e["type"] == "agent_interrupted" and not e.get("turnId")]
+    return [seq for seq in waiting if stops and seq < stops[-1]]
+
+
 def check_file(path: Path) -> None:
     """A store that nobody has open, and in which nothing runs: the file, and what is not in the log."""
     connection = sqlite3.connect(path)
@@ -86,7 +93,8 @@ def check_file(path: Path) -> None:
             ("a host is left", "SELECT * FROM hosts"),
             ("a draft is left", "SELECT * FROM drafts"),
             ("an open call is left", "SELECT * FROM open_calls"),
-            ("a trigger waits", "SELECT * FROM triggers WHERE state = 'pending'"),
+            ("a trigger waits", "SELECT t.* FROM triggers t JOIN heads h USING (session_id) "
+             "WHERE state = 'pending' AND t.seq > h.held_through"),
             ("an approval waits", "SELECT * FROM approvals WHERE state = 'pending'"),
             ("an event without a head", "SELECT * FROM events e WHERE e.type <> 'session_deleted' "
              "AND NOT EXISTS (SELECT 1 FROM heads h WHERE h.session_id = e.session_id)"),
