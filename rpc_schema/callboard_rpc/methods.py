@@ -481,7 +481,7 @@ _TABLE = (
         params=AgentMessageParams,
         result=AgentMessageResult,
         mutates=True,
-        errors=(*_AGENT, "queueFull", "messageTooLarge", *_STORE),
+        errors=(*_AGENT, "sessionArchived", "queueFull", "messageTooLarge", *_STORE),
         doc="A message for the agent's next boundary; starts nothing.",
     ),
     Method(
@@ -489,7 +489,7 @@ _TABLE = (
         params=AgentMessageParams,
         result=AgentMessageResult,
         mutates=True,
-        errors=(*_AGENT, "queueFull", "messageTooLarge", *_STORE),
+        errors=(*_AGENT, "sessionArchived", "queueFull", "messageTooLarge", *_STORE),
         doc="A message that the agent goes on with.",
     ),
     Method(

@@ -48,12 +48,16 @@ class InitializeParams:
 
 @frozen(kw_only=True)
 class ServerLimits:
-    """Bytes and counts that this server holds clients to."""
+    """Bytes and counts that this server holds clients to. Of agents: levels below a root session, and
+    children of one parent that are open, and that run at once."""
 
     max_frame_bytes: int
     page_items: int
     page_bytes: int
     window: int
+    agent_depth: int | None = None
+    agents_open: int | None = None
+    agents_running: int | None = None
 
 
 @frozen(kw_only=True)

@@ -287,6 +287,7 @@ def test_the_server_tells_what_it_is(server):
     assert info["pid"] == server.process.pid and info["model"].startswith("scripted/")
     assert hello["limits"] == {
         "maxFrameBytes": 32 * 1024 * 1024, "pageItems": 200, "pageBytes": 1024 * 1024, "window": 1000,
+        "agentDepth": 1, "agentsOpen": 8, "agentsRunning": 4,
     }  # fmt: skip
     echo = {"jsonrpc": "2.0", "class": [1, {"_meta": None}], "from": "\u202e"}
     assert server.call("server/ping", echo=echo)["echo"] == echo

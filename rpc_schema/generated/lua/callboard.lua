@@ -994,12 +994,16 @@ local M = {}
 ---@field model? string
 ---@field modelSource? string
 
----Bytes and counts that this server holds clients to.
+---Bytes and counts that this server holds clients to. Of agents: levels below a root session, and
+---children of one parent that are open, and that run at once.
 ---@class callboard.ServerLimits
 ---@field maxFrameBytes integer
 ---@field pageItems integer
 ---@field pageBytes integer
 ---@field window integer
+---@field agentDepth? integer
+---@field agentsOpen? integer
+---@field agentsRunning? integer
 
 ---@class callboard.Session
 ---@field sessionId callboard.SessionId

@@ -1178,12 +1178,18 @@ export interface ServerInfo {
   modelSource?: string | null;
 }
 
-/** Bytes and counts that this server holds clients to. */
+/**
+ * Bytes and counts that this server holds clients to. Of agents: levels below a root session, and
+ * children of one parent that are open, and that run at once.
+ */
 export interface ServerLimits {
   maxFrameBytes: number;
   pageItems: number;
   pageBytes: number;
   window: number;
+  agentDepth?: number | null;
+  agentsOpen?: number | null;
+  agentsRunning?: number | null;
 }
 
 export interface Session {

@@ -11,7 +11,6 @@ from attrs import frozen
 
 from callboard_rpc.agents import InterruptOutcome
 from callboard_rpc.common import Actor, InterruptId, MessageId, TurnId, Usage
-from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import (
     Ack,
     AgentInterruptConsumed,
@@ -37,6 +36,7 @@ from ..turns.projection import SQL as TURN_SQL
 from ..turns.reservation import SYSTEM, Grant
 from .frames import REASON_CHARS, element
 from .mail import must_be_open
+from .naming import invalid
 from .projection import SQL, find
 from .state import AgentState
 
@@ -70,9 +70,7 @@ def checked(kind: InterruptVerb, reason: str | None) -> str | None:
     a cancel without one."""
     text = None if reason is None else well_formed(reason).strip()[:REASON_CHARS]
     if not text and kind in ("steer", "cancel"):
-        raise CallboardError(
-            "invalidParams", f"a {kind} needs a reason: it is what the agent is told", data={}
-        )
+        raise invalid("reason", f"a {kind} needs a reason: it is what the agent is told")
     return text or None
 
 

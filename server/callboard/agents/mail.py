@@ -2,7 +2,7 @@
 
 from attrs import frozen
 
-from callboard_rpc.common import Actor, MessageId, TextContent
+from callboard_rpc.common import Actor, MessageId, TextContent, TurnId
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import AgentMessageQueued, Author
 
@@ -10,8 +10,13 @@ from ..log.text import well_formed
 from ..log.transaction import Transaction
 from ..sessions.inbox import deliveries
 from ..sessions.inbox.state import ActiveNotified, Coalesced, Envelope
-from .projection import find
+from ..turns.boundary import Query
+from .naming import invalid
+from .projection import SQL, find
 from .state import AgentState
+
+MESSAGE_CHARS = 16_000
+"""What agents may say to each other at once; longer is refused (interrupts-and-peers 2)."""
 
 
 @frozen(kw_only=True)
@@ -27,7 +32,20 @@ def checked_text(text: str) -> str:
     """Raises invalidParams for a blank text."""
     clean = well_formed(text)
     if not clean.strip():
-        raise CallboardError("invalidParams", "the message is blank; say something", data={})
+        raise invalid("text", "the message is blank; say something")
+    return clean
+
+
+def checked_short(text: str) -> str:
+    """Something that one agent says to another. Raises invalidParams for a blank text, messageTooLarge."""
+    clean = checked_text(text)
+    if len(clean) > MESSAGE_CHARS:
+        raise CallboardError(
+            "messageTooLarge",
+            f"the message has {len(clean)} characters, more than the {MESSAGE_CHARS} allowed; put the "
+            "material into a file of the workspace and name it",
+            data={"limit": MESSAGE_CHARS},
+        )
     return clean
 
 
@@ -91,3 +109,9 @@ def send(
     deliveries.authorise(tx, agent_id, accepted.generation)
     asked = deliveries.ask(tx, agent_id, accepted.generation, host_id=host_id)
     return Queued(message_id=message_id, generation=accepted.generation, asked=asked)
+
+
+def taker(query: Query, agent_id: str, message_id: MessageId) -> TurnId | None:
+    """The turn that has taken a message in, or that tries to."""
+    rows = query(SQL["taker"], agent_id, message_id)
+    return TurnId(rows[0][0]) if rows else None

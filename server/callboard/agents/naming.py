@@ -34,4 +34,10 @@ def clean_name(name: str) -> str:
 
 
 def _refused(message: str) -> CallboardError:
-    return CallboardError("invalidParams", message, data={"errors": [{"path": "$.name"}]})
+    return invalid("name", message)
+
+
+def invalid(field: str, message: str) -> CallboardError:
+    """An invalidParams error about one field, by its name on the wire."""
+    fault = {"path": f"$.{field}", "message": message}
+    return CallboardError("invalidParams", message, data={"errors": [fault]})

@@ -70,6 +70,12 @@ SELECT delivery_id, kind FROM inbox WHERE session_id = ? AND kind IN ('report', 
 -- name: delivery
 SELECT delivery_id, generation, digest, kind FROM inbox WHERE session_id = ? AND delivery_id = ?;
 
+-- name: taker
+SELECT turn_id FROM inbox WHERE session_id = ?1 AND delivery_id = ?2 AND turn_id IS NOT NULL
+UNION ALL
+SELECT e.turn_id FROM receipts r JOIN events e ON e.session_id = r.session_id AND e.seq = r.seq
+WHERE r.session_id = ?1 AND r.delivery_id = ?2 AND e.turn_id IS NOT NULL;
+
 -- name: said_last
 SELECT data FROM events
 WHERE session_id = ? AND turn_id = ? AND type = 'message' ORDER BY seq DESC LIMIT 8;
@@ -211,8 +217,12 @@ SELECT 1 FROM (SELECT sender_id, digest FROM sibling_messages WHERE recipient_id
                ORDER BY seq DESC LIMIT ?4)
 WHERE sender_id = ?2 AND digest = ?3 LIMIT 1;
 
+-- name: count_queued
+SELECT count(*) FROM inbox WHERE session_id = ? AND kind = 'sibling';
+
 -- name: count_waiting
-SELECT count(*), coalesce(sum(kind = 'sibling'), 0) FROM inbox WHERE session_id = ?;
+SELECT count(*) FROM inbox i JOIN inboxes n ON n.session_id = i.session_id
+WHERE i.session_id = ? AND i.generation <= n.activated;
 
 -- name: forget_sibling_messages
 DELETE FROM sibling_messages WHERE recipient_id = ?;

@@ -32,7 +32,7 @@ from ..turns.reservation import SYSTEM, Grant, assert_fence
 from . import mail, spawning
 from .asks import expire
 from .interrupts import Interrupted, Verb, interrupt, overdue
-from .naming import clean_name
+from .naming import clean_name, invalid
 from .projection import SQL, agent_of, find
 from .reading import AgentReading
 from .spawning import Delegation, Spawn
@@ -226,7 +226,7 @@ class Agents:
             mode=await self._mode(profile.mode, parent, above),
             model=await self._model(wanted.model or profile.model, parent),
             scope=scope,
-            agent_type=wanted.agent_type,
+            agent_type=spawning.checked_type(wanted.agent_type),
             message_allow=spawning.checked_allow(name, wanted.message_allow),
             call_id=caller.call_id,
             grant=caller.grant,
@@ -240,11 +240,10 @@ class Agents:
             t for t in set(tools) if t not in usable and not (t.endswith("*") and len(t) > 1)
         )
         if unknown:
-            raise CallboardError(
-                "invalidParams",
+            raise invalid(
+                "tools",
                 f"there is no tool {unknown[0][:80]!r} to give to an agent; there are: "
                 f"{', '.join(usable)}",
-                data={"errors": [{"path": "$.tools"}]},
             )
         return frozenset(tools)
 
@@ -281,7 +280,8 @@ class Agents:
                 by=by,
                 host_id=self.host_id,
             )
-            tx.decided(message_id=queued.message_id, agent_id=agent_id)
+            begins = queued.asked is None
+            tx.decided(message_id=queued.message_id, agent_id=agent_id, begins=begins)
             return queued
 
         async def work() -> tuple[mail.Queued, str | None]:

@@ -15,10 +15,11 @@ from ..sessions.projection import SQL as SESSION_SQL
 from ..sessions.reading import refuse_unless_open
 from ..turns.reservation import Grant, assert_fence
 from .frames import brief_context
-from .naming import clean_name
+from .naming import clean_name, invalid
 from .projection import SQL, find
 
 MAX_BRIEF_BYTES = 256 * 1024
+MAX_TYPE_CHARS = 64
 
 Delegation = Callable[[Transaction, str], None]
 """Makes the child the owner of a task, in the transaction that makes the child; what it raises leaves
@@ -54,9 +55,7 @@ def checked_brief(message: str) -> str:
     """Raises invalidParams for a blank one, messageTooLarge."""
     text = well_formed(message)
     if not text.strip():
-        raise CallboardError(
-            "invalidParams", "the agent's message is blank; say what it is to do", data={}
-        )
+        raise invalid("message", "the agent's message is blank; say what it is to do")
     size = len(text.encode())
     if size > MAX_BRIEF_BYTES:
         raise CallboardError(
@@ -72,12 +71,20 @@ def checked_allow(name: str, allow: tuple[str, ...]) -> tuple[str, ...]:
     """The names of siblings that a child may write to, each once. Raises invalidParams."""
     names = tuple(dict.fromkeys(clean_name(each) for each in allow))
     if name in names:
-        raise CallboardError(
-            "invalidParams", f"message_allow names {name!r} itself; leave it out", data={}
-        )
+        raise invalid("messageAllow", f"message_allow names {name!r} itself; leave it out")
     if len(names) > 64:
-        raise CallboardError("invalidParams", "message_allow names more than 64 agents", data={})
+        raise invalid("messageAllow", "message_allow names more than 64 agents")
     return names
+
+
+def checked_type(agent_type: str | None) -> str | None:
+    """A label for people, on one line; None for a blank one. Raises invalidParams for a long one."""
+    text = " ".join(well_formed(agent_type or "").split())
+    if len(text) > MAX_TYPE_CHARS:
+        raise invalid(
+            "agentType", f"agent_type has {len(text)} characters; {MAX_TYPE_CHARS} are allowed"
+        )
+    return text or None
 
 
 def spawn(

@@ -8,7 +8,7 @@ from typing import Any, Final
 NAME: Final = "callboard"
 
 _FEATURES = ("interrupts", "messaging", "peers")
-_PARTS = {"sessions": True, "approvals": True, "agents": False, "groups": False, "rooms": False,
+_PARTS = {"sessions": True, "approvals": True, "agents": True, "groups": False, "rooms": False,
           "schedules": False, "acp": False}  # fmt: skip
 
 

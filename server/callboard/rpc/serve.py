@@ -66,6 +66,9 @@ class Opening:
                 "pageItems": limits.page_items,
                 "pageBytes": limits.page_bytes,
                 "window": limits.window,
+                "agentDepth": settings.agents.max_depth,
+                "agentsOpen": settings.agents.max_open,
+                "agentsRunning": settings.agents.max_running,
             },
         )
 

@@ -19,7 +19,7 @@ from .boot import Boot
 from .call import Call, Handler, Heed
 from .connection import Connection
 from .greeting import version
-from .handlers import approvals, events, history, server, sessions, transfer
+from .handlers import agents, approvals, events, history, server, sessions, transfer
 from .handlers.client import Clients, ClientState
 from .handlers.remade import remakes
 from .idempotency import StoredAnswers
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_SERVED = ("server", "config", "model", "profile", "session", "approval", "event")
+_SERVED = ("server", "config", "model", "profile", "session", "approval", "event", "agent")
 """The families that a server without a store refuses by themselves; the rest is the protocol's own."""
 
 _WARM_AFTER_S = 0.3
@@ -49,6 +49,7 @@ def handlers_of(host: Host, clients: Clients) -> dict[str, Handler | Heed]:
         **transfer.handlers(host, clients),
         **history.handlers(host, clients),
         **approvals.handlers(host),
+        **agents.handlers(host, clients),
         **events.handlers(host, clients),
     }
     for feature in host.features:

@@ -3,8 +3,9 @@
 A server may be killed between the commit of the work and that of its answer; see `idempotency`.
 """
 
+from callboard_rpc.agents import AgentInterruptResult, AgentMessageResult, AgentResult
 from callboard_rpc.approvals import ApprovalResult, Rule, RuleResult
-from callboard_rpc.common import Empty, Json, TurnId
+from callboard_rpc.common import Empty, Json, MessageId, TurnId
 from callboard_rpc.convert import structure
 from callboard_rpc.events import SessionRewound
 from callboard_rpc.history import SessionQueueResult, SessionRewindResult
@@ -17,15 +18,18 @@ from callboard_rpc.sessions import (
 )
 from callboard_rpc.transfer import SessionImportResult
 
+from ...agents.mail import taker
 from ...host import Host
 from ...sessions.importing import Imported
 from ...turns.projection import SQL as TURN_SQL
 from ..idempotency import Remake
+from .agents import agents_of
 from .transfer import import_result
 
 
 def remakes(host: Host) -> dict[str, Remake]:
     """By method."""
+    agents = agents_of(host)
 
     async def session(outcome: Json) -> SessionResult:
         return SessionResult(
@@ -73,6 +77,22 @@ def remakes(host: Host) -> dict[str, Remake]:
     async def rule(outcome: Json) -> RuleResult:
         return RuleResult(rule=structure(outcome["rule"], Rule))
 
+    async def agent(outcome: Json) -> AgentResult:
+        agent = await agents.reading.agent(outcome["session_id"])
+        return AgentResult(agent=agent, cursor=host.log.cursor())
+
+    async def message(outcome: Json) -> AgentMessageResult:
+        message_id = MessageId(outcome["message_id"])
+        began = taker(host.log.glance, outcome["agent_id"], message_id)
+        return AgentMessageResult(
+            message_id=message_id,
+            turn_id=began if outcome["begins"] else None,
+            cursor=host.log.cursor(),
+        )
+
+    async def interrupt(outcome: Json) -> AgentInterruptResult:
+        return AgentInterruptResult(**outcome, cursor=host.log.cursor())
+
     return {
         "session/create": session,
         "session/update": session,
@@ -91,6 +111,11 @@ def remakes(host: Host) -> dict[str, Remake]:
         "approval/answer": approval,
         "approval/ruleAdd": rule,
         "approval/ruleRemove": rule,
+        "agent/spawn": agent,
+        "agent/send": message,
+        "agent/continue": message,
+        "agent/interrupt": interrupt,
+        "agent/close": agent,
     }
 
 

@@ -1,0 +1,169 @@
+"""``agent/*``: a person in the place of an agent's parent."""
+
+from typing import Any
+
+from callboard_rpc.agents import (
+    Agent,
+    AgentCloseParams,
+    AgentInterruptParams,
+    AgentInterruptResult,
+    AgentListParams,
+    AgentMessageParams,
+    AgentMessageResult,
+    AgentReplyParams,
+    AgentReplyResult,
+    AgentResult,
+    AgentSpawnParams,
+    AgentWaitParams,
+    AgentWaitResult,
+)
+from callboard_rpc.common import TurnId
+from callboard_rpc.errors import CallboardError
+
+from ...agents.interrupts import Verb
+from ...agents.reading import Place
+from ...agents.service import Agents, Caller, Wanted
+from ...agents.spawning import author_of
+from ...agents.waiting import DEFAULT_WAIT_S
+from ...host import Host
+from ..call import Call, Handler
+from ..pages import page_size, sized
+from .client import Clients, actor_of
+
+
+def agents_of(host: Host) -> Agents:
+    service = host.services["agents"]
+    assert isinstance(service, Agents)
+    return service
+
+
+def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
+    agents = agents_of(host)
+    limits = host.settings.limits
+
+    async def result(agent_id: str) -> AgentResult:
+        return AgentResult(agent=await agents.reading.agent(agent_id), cursor=host.log.cursor())
+
+    async def list_(_: Call, params: AgentListParams) -> dict[str, Any]:
+        behind = None if params.cursor is None else _place(params.cursor)
+
+        async def fetch(limit: int) -> tuple[tuple[Agent, ...], str | None]:
+            found = await agents.reading.list(params.root_id, behind=behind, limit=limit + 1)
+            page = found[:limit]
+            return page, _cursor(page[-1]) if len(found) > limit else None
+
+        return await sized(fetch, page_size(params.limit, limits.page_items), limits.page_bytes)
+
+    async def spawn(call: Call, params: AgentSpawnParams) -> AgentResult:
+        wanted = Wanted(
+            name=params.name,
+            message=params.message,
+            profile=params.profile,
+            model=params.model,
+            tools=params.tools,
+            agent_type=params.agent_type,
+            message_allow=params.message_allow,
+        )
+        caller = Caller(parent_id=params.parent_id, by=actor_of(call))
+        with clients.of(call).subscriptions.held(call):
+            child = await agents.spawn(caller, wanted)
+            return await result(child.agent_id)
+
+    async def message(
+        call: Call, params: AgentMessageParams, *, goes_on: bool
+    ) -> AgentMessageResult:
+        by = actor_of(call)
+        agent = agents.agent(params.agent_id)
+        with clients.of(call).subscriptions.held(call):
+            queued, turn_id = await agents.send(
+                agent.agent_id,
+                params.text,
+                goes_on=goes_on,
+                author=author_of(by, agent.parent_id, ""),
+                by=by,
+            )
+        return AgentMessageResult(
+            message_id=queued.message_id,
+            cursor=host.log.cursor(),
+            turn_id=None if turn_id is None else TurnId(turn_id),
+        )
+
+    async def send(call: Call, params: AgentMessageParams) -> AgentMessageResult:
+        return await message(call, params, goes_on=False)
+
+    async def continue_(call: Call, params: AgentMessageParams) -> AgentMessageResult:
+        return await message(call, params, goes_on=True)
+
+    async def wait(_: Call, params: AgentWaitParams) -> AgentWaitResult:
+        await host.reading.session(params.parent_id)
+        waited = await agents.waiting.for_any(
+            params.parent_id,
+            params.agent_ids,
+            timeout_s=DEFAULT_WAIT_S if params.timeout_ms is None else params.timeout_ms / 1000,
+        )
+        ids = {state.agent_id for state in waited.agents}
+        tree = await agents.reading.list(params.parent_id) if ids else ()
+        return AgentWaitResult(
+            reason=waited.reason,
+            agents=tuple(agent for agent in tree if agent.agent_id in ids),
+            reports_pending=waited.reports_pending,
+            cursor=host.log.cursor(),
+            questions=waited.questions,
+        )
+
+    async def interrupt(call: Call, params: AgentInterruptParams) -> AgentInterruptResult:
+        if params.kind != "abort":
+            _must_be_on(host, "interrupts", f"an agent cannot be told to {params.kind}")
+        done = await agents.interrupt(
+            params.agent_id,
+            Verb(kind=params.kind, by=actor_of(call), origin="user", reason=params.reason),
+        )
+        return AgentInterruptResult(
+            outcome=done.outcome, pending=done.pending, cursor=host.log.cursor()
+        )
+
+    async def close(call: Call, params: AgentCloseParams) -> AgentResult:
+        await agents.close(params.agent_id, by=actor_of(call))
+        return await result(params.agent_id)
+
+    async def reply(call: Call, params: AgentReplyParams) -> AgentReplyResult:
+        _must_be_on(host, "messaging", "no agent asks anything")
+        raise CallboardError("featureDisabled", "agents ask nothing yet")
+
+    return {
+        "agent/list": list_,
+        "agent/spawn": spawn,
+        "agent/send": send,
+        "agent/continue": continue_,
+        "agent/wait": wait,
+        "agent/interrupt": interrupt,
+        "agent/close": close,
+        "agent/reply": reply,
+    }
+
+
+def _must_be_on(host: Host, feature: str, without: str) -> None:
+    """Raises featureDisabled for what seed 004 has off by default."""
+    if feature not in host.settings.features:
+        raise CallboardError(
+            "featureDisabled",
+            f"{without} here: switch {feature!r} on in the setting 'features' "
+            f"(CALLBOARD_FEATURES={feature})",
+        )
+
+
+# --- cursors: the place of the last agent of a page, which no new agent can move -------------------
+
+
+def _cursor(agent: Agent) -> str:
+    return f"{agent.agent_id}/{agent.name}"
+
+
+def _place(cursor: str) -> Place:
+    agent_id, slash, name = cursor.partition("/")
+    if not agent_id or not slash:
+        raise CallboardError(
+            "invalidCursor",
+            f"{cursor[:80]!r} is no cursor of this list; leave it out to begin from the start",
+        )
+    return name, agent_id
