@@ -10,14 +10,19 @@ from ..features import Feature, Ground
 from ..log.transaction import Transaction
 from ..sessions.beginning import Opening
 from ..tools.base import Tool
-from ..turns.boundary import Source
 from ..turns.finish import Ending
 from ..turns.reservation import Grant
-from . import interrupts, reports
+from . import asks, interrupts, reports, siblings
 from .clock import keep_time
+from .interrupt_tools import INTERRUPT_TOOLS
+from .messaging_tools import MESSAGING_TOOLS
 from .projection import PROJECTION, SQL, find
 from .service import Agents
 from .tools import SERVICE, SEVEN
+
+INTERRUPTS = "interrupts"
+MESSAGING = "messaging"
+"""Names of what is off until the settings switch it on."""
 
 
 def feature(settings: Settings) -> Feature:
@@ -36,10 +41,11 @@ def feature(settings: Settings) -> Feature:
     return Feature(
         name=SERVICE,
         tools=_tools(settings.features),
-        sources=_sources(settings.features),
+        sources=(interrupts.SOURCE,),
+        withholds=() if MESSAGING in settings.features else (siblings.KIND,),
         projections=(PROJECTION,),
         openings=(Opening(name=SERVICE, may_begin=may_begin, begun=reports.begun),),
-        hooks=(ended,),
+        hooks=(ended, asks.parent_ended),
         closings=(_closed,),
         service=_service,
         recovers=Agents.reconcile,
@@ -48,13 +54,11 @@ def feature(settings: Settings) -> Feature:
 
 
 def _tools(features: Sequence[str]) -> tuple[Tool, ...]:
-    del features
-    return SEVEN
-
-
-def _sources(features: Sequence[str]) -> tuple[Source, ...]:
-    del features
-    return (interrupts.SOURCE,)
+    return (
+        *SEVEN,
+        *(INTERRUPT_TOOLS if INTERRUPTS in features else ()),
+        *(MESSAGING_TOOLS if MESSAGING in features else ()),
+    )
 
 
 def _closed(tx: Transaction, session_id: str, by: Actor) -> None:

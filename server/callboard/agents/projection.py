@@ -1,5 +1,6 @@
-"""The tables of agents and of their questions, as they follow the log."""
+"""The tables of agents, of their questions, and of what they say to each other, as they follow the log."""
 
+import hashlib
 from typing import Any
 
 import orjson
@@ -9,6 +10,7 @@ from callboard_rpc.events import (
     AgentAsked,
     AgentInterrupted,
     AgentInterruptRequested,
+    AgentMessageQueued,
     AgentReplied,
     AgentReport,
 )
@@ -109,17 +111,43 @@ def _on_asked(tx: Transaction, record: Record) -> None:
 
 def _on_replied(tx: Transaction, record: Record) -> None:
     replied: AgentReplied = record.value
-    tx.execute(SQL["settle_ask"], replied.outcome, replied.text, replied.ask_id)
+    tx.execute(
+        SQL["settle_ask"],
+        replied.outcome,
+        replied.text,
+        _dump(replied.author),
+        replied.ask_id,
+        record.session_id,
+    )
+
+
+def digest_of(text: str) -> str:
+    """What tells whether two messages say the same."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _on_queued(tx: Transaction, record: Record) -> None:
+    queued: AgentMessageQueued = record.value
+    if queued.kind == "sibling":
+        tx.execute(
+            SQL["insert_sibling_message"],
+            record.session_id,
+            record.seq,
+            queued.author.id or "",
+            record.root_id or record.session_id,
+            digest_of(queued.text),
+        )
 
 
 def _forget(tx: Transaction, session_id: str) -> None:
     tx.execute(SQL["forget_agent"], session_id)
     tx.execute(SQL["forget_asks"], session_id)
+    tx.execute(SQL["forget_sibling_messages"], session_id)
 
 
 PROJECTION = Projection(
     name="agents",
-    tables=("agents", "asks"),
+    tables=("agents", "asks", "sibling_messages"),
     apply={
         "agent_spawned": _on_spawned,
         "agent_status_changed": _on_event,
@@ -130,6 +158,7 @@ PROJECTION = Projection(
         "agent_close_requested": _on_event,
         "agent_closed": _on_event,
         "session_closed": _on_event,
+        "agent_message_queued": _on_queued,
         "agent_asked": _on_asked,
         "agent_replied": _on_replied,
     },

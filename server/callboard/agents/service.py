@@ -30,8 +30,9 @@ from ..tools.registry import ToolRegistry, in_scope, narrow
 from ..turns.boundary import Query
 from ..turns.reservation import SYSTEM, Grant, assert_fence
 from . import mail, spawning
-from .asks import expire
+from .asks import Ask, expire
 from .interrupts import Interrupted, Verb, interrupt, overdue
+from .messaging import WRITES, Messaging
 from .naming import clean_name, invalid
 from .projection import SQL, agent_of, find
 from .reading import AgentReading
@@ -112,6 +113,7 @@ class Agents:
         self._delegates = delegates
         self._tasks: set[asyncio.Task[Any]] = set()
         self.waiting = Waiting(log, self.target)
+        self.messaging = Messaging(log, settings.agents, host_id=dispatcher.host_id)
         self.reading = AgentReading(log, max_running=settings.agents.max_running)
         self.deadlines_changed = asyncio.Event()
         log.listen(self._heard)
@@ -228,6 +230,7 @@ class Agents:
             scope=scope,
             agent_type=spawning.checked_type(wanted.agent_type),
             message_allow=spawning.checked_allow(name, wanted.message_allow),
+            can_write="messaging" in self._settings.features and in_scope(WRITES, scope),
             call_id=caller.call_id,
             grant=caller.grant,
             delegation=delegation,
@@ -291,6 +294,21 @@ class Agents:
 
         return await self._durably(work())
 
+    async def reply(
+        self,
+        ask_id: str,
+        text: str,
+        *,
+        author: Author,
+        by: Actor,
+        grant: Grant | None = None,
+        as_parent: str | None = None,
+    ) -> Ask:
+        """Answers an agent's question, as its parent or as a person; see `Messaging.reply`."""
+        return await self.messaging.reply(
+            ask_id, text, author=author, by=by, grant=grant, as_parent=as_parent
+        )
+
     # --- interrupting and closing ---
 
     async def interrupt(self, agent_id: str, verb: Verb) -> Interrupted:
@@ -347,15 +365,18 @@ class Agents:
         for record in records:
             match record.type:
                 case "agent_report_created":
-                    self._report_made(record)
-                case "agent_interrupt_requested" | "agent_asked":
+                    self._parent_told(record)
+                case "agent_asked":
+                    self.deadlines_changed.set()
+                    self._parent_told(record)
+                case "agent_interrupt_requested":
                     self.deadlines_changed.set()
                 case "turn_finished" | "turn_parked" | "session_closed":
                     self._slot_free(record.session_id)
                 case _:
                     pass
 
-    def _report_made(self, record: Record) -> None:
+    def _parent_told(self, record: Record) -> None:
         agent = find(self._log.glance, record.session_id)
         if agent is not None and inbox_runs.due(
             self._log.glance, agent.parent_id, self.host_id, self._log.now()

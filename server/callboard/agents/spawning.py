@@ -30,8 +30,9 @@ neither (coordination 8.6)."""
 class Spawn:
     """A child to be made, with everything about it decided but what only the transaction can tell.
 
-    `scope` is what it may use (None is everything), `mode` and `model` are pinned. `grant` is the run
-    whose call asks for it, if one does: then nothing is made once that run has lost its session.
+    `scope` is what it may use (None is everything), `mode` and `model` are pinned. `can_write`: it has the
+    tool with which to write to its parent, and to those in `message_allow`. `grant` is the run whose call
+    asks for it, if one does: then nothing is made once that run has lost its session.
     """
 
     parent_id: str
@@ -46,6 +47,7 @@ class Spawn:
     scope: frozenset[str] | None
     agent_type: str | None = None
     message_allow: tuple[str, ...] = ()
+    can_write: bool = False
     call_id: CallId | None = None
     grant: Grant | None = None
     delegation: Delegation | None = None
@@ -133,7 +135,12 @@ def spawn(
             message_id=MessageId(tx.new_id("msg")),
             author=author_of(by, wanted.parent_id, wanted.parent_name),
             text=wanted.message,
-            context=brief_context(wanted.name, wanted.parent_name, depth_left),
+            context=brief_context(
+                wanted.name,
+                wanted.parent_name,
+                depth_left,
+                writes_to=wanted.message_allow if wanted.can_write else None,
+            ),
             host_id=HostId(host_id),
         ),
         actor=by,

@@ -32,10 +32,24 @@ CREATE TABLE asks (
   expects_reply   INTEGER NOT NULL,
   turn_id         TEXT,
   outcome         TEXT,
-  reply           TEXT
+  reply           TEXT,
+  replied_by      TEXT
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX asks_by_agent ON asks (agent_id);
 CREATE INDEX asks_open ON asks (parent_id) WHERE outcome IS NULL AND expects_reply = 1;
+
+-- What agents were told by those beside them; a projection, too. It is kept when it has been read, since
+-- how much one may say is counted over its whole life.
+CREATE TABLE sibling_messages (
+  recipient_id  TEXT    NOT NULL,
+  seq           INTEGER NOT NULL,
+  sender_id     TEXT    NOT NULL,
+  root_id       TEXT    NOT NULL,
+  digest        TEXT    NOT NULL,
+  PRIMARY KEY (recipient_id, seq)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX sibling_messages_by_sender ON sibling_messages (sender_id);
+CREATE INDEX sibling_messages_by_root ON sibling_messages (root_id);
 
 -- What a child is called by its parent; a root has no such name.
 ALTER TABLE sessions ADD COLUMN agent_name TEXT;
