@@ -97,7 +97,10 @@ class Progress:
     _seen: Counter[Signature] = field(factory=Counter[Signature])
 
     def goes_round(self, calls: Sequence[Call]) -> bool:
-        """Whether the model asks for the same calls, in whatever order, for the third time."""
+        """Whether the model asks for the same calls, in whatever order, for the third time. Who waits for
+        others again goes nowhere in circles: it is they who move."""
+        if any(call.tool is not None and call.tool.waits for call in calls):
+            return False
         signature = frozenset(Counter(call.signature for call in calls).items())
         self._seen[signature] += 1
         return self._seen[signature] >= _LOOP_AT
