@@ -24,6 +24,7 @@ from callboard_rpc.events import (
     AgentReplied,
     AgentReportCreated,
     AgentSpawned,
+    ApprovalDecision,
     Event,
     InterruptKind,
     Message,
@@ -172,6 +173,7 @@ class Seen:
     ids: dict[str, str] = field(factory=dict[str, str])
     _names: dict[str, str] = field(factory=dict[str, str])
     _told: defaultdict[str, anyio.Event] = field(factory=lambda: defaultdict(anyio.Event))
+    _asked: dict[str, str] = field(factory=dict[str, str])
     _waits: int = 0
 
     def __attrs_post_init__(self) -> None:
@@ -213,9 +215,11 @@ class Seen:
                 said = " ".join(b.text for b in message.content if isinstance(b, TextContent))
                 if said.strip():
                     self._print(name, said)
-            case ToolCall(name=tool, title=title):
-                self._print(name, f"▸ {title}")
-                self._called(name, tool, title)
+            case ToolCall() as call:
+                self._print(name, f"▸ {call.title}")
+                self._called(name, call)
+            case ApprovalDecision(call_id=call_id) if call_id in self._asked:
+                self._tell(self._asked.pop(call_id))
             case AgentAsked(text=text):
                 self._print(name, f"asks its lead: {text}")
             case AgentReplied(text=text, outcome=outcome):
@@ -232,11 +236,12 @@ class Seen:
             case _:
                 pass
 
-    def _called(self, name: str, tool: str, title: str) -> None:
+    def _called(self, name: str, call: ToolCall) -> None:
         for script in ("count_forever.py", "build.py compile", "build.py publish"):
-            if tool == "run_command" and script in title:
-                self._tell(f"{name} ran {script}")
-        if tool == "wait_agents":
+            if call.name == "run_command" and script in call.title:
+                # it runs as soon as it was allowed to
+                self._asked[call.call_id] = f"{name} ran {script}"
+        if call.name == "wait_agents":
             self._waits += 1
             if self._waits == 4:  # after the question, after stock, after numbers
                 self._tell("lead waits for docs")
