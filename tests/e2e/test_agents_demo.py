@@ -1,0 +1,108 @@
+"""`make demo-agents`, as a person sees it, and what is in the log afterwards, event for event."""
+
+import json
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "demo_agents.txt"
+_IDS = re.compile(r"\b(?:ses|trn|msg|call|apr|rep|ask|int|evt|host)_[0-9a-z]{26}\b")
+
+
+def _transcript(store: Path, folder: str) -> str:
+    """What happened in each session, by its agent's name, without what differs from run to run."""
+    with sqlite3.connect(f"file:{store}?mode=ro", uri=True) as connection:
+        rows = connection.execute(
+            "SELECT e.session_id, coalesce(s.agent_name, 'lead'), e.type, e.data FROM events e "
+            "JOIN sessions s ON s.session_id = e.session_id ORDER BY e.session_id, e.seq"
+        ).fetchall()
+    lines: dict[str, list[str]] = {}
+    for _, name, kind, data in rows:
+        shown = _shown(kind, json.loads(data))
+        text = f"{kind} {shown}".strip() if shown is not None else kind
+        lines.setdefault(name, []).append(_IDS.sub("ID", text.replace(folder, "FOLDER")))
+    return "".join(
+        f"== {name}\n" + "".join(f"{line}\n" for line in lines[name])
+        for name in ("lead", "stock", "docs", "numbers")
+    )
+
+
+def _texts(blocks: list[dict[str, Any]]) -> str:
+    return " ".join(" ".join(b["text"].split()) for b in blocks if b["type"] == "text")
+
+
+def _shown(kind: str, data: dict[str, Any]) -> str | None:
+    match kind:
+        case "agent_spawned":
+            return f"{data['name']} depth {data['session']['depth']}"
+        case "directive":
+            return f"{data['author']['name']}: {' '.join(data['text'].split())}"
+        case "message":
+            who = data["author"]["name"]
+            how = f" [{data['delivered']['kind']}]" if data.get("delivered") else ""
+            return f"{who}{how}: {_texts(data['content'])}"
+        case "tool_call":
+            return f"{data['name']}: {data['title']}"
+        case "tool_result":
+            return f"{data['name']} {data['status']}"
+        case "approval_request":
+            return (
+                data["approval"]["tool"]
+                + " "
+                + "/".join(step["name"] for step in data["approval"]["path"])
+            )
+        case "approval_decision":
+            return data["resolution"]["outcome"]
+        case "turn_started":
+            return data["trigger"]["kind"]
+        case "turn_finished":
+            return data["outcome"]
+        case "agent_status_changed":
+            return data["status"]
+        case "agent_report_created":
+            return f"{data['report']['status']}: {data['report']['summary']}"
+        case "agent_interrupt_requested":
+            return f"{data['kind']} by {data['origin']}: {data['reason']}"
+        case "agent_interrupt_consumed":
+            return data["kind"]
+        case "agent_interrupted":
+            return data["reason"]
+        case "agent_asked":
+            return data["text"]
+        case "agent_replied":
+            return f"{data['outcome']}: {data['text']}"
+        case _:
+            return None
+
+
+def test_a_lead_and_three_agents_come_through_a_killed_server(tmp_path: Path) -> None:
+    """The transcript is compared with the one that is checked in; UPDATE_GOLDEN=1 writes it anew."""
+    environment = {
+        **{k: v for k, v in os.environ.items() if not k.startswith("CALLBOARD")},
+        "HOME": str(tmp_path),
+        "TMPDIR": str(tmp_path),
+    }
+    store = tmp_path / "store.db"
+    shown = subprocess.run(
+        [sys.executable, "-m", "callboard", "demo-agents", "--keep", "--store", str(store)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=250,
+        check=False,
+    )
+    assert shown.returncode == 0, shown.stdout + shown.stderr
+    assert "Traceback" not in shown.stderr
+    folder = re.search(r"^folder\s+(\S+)", shown.stdout, re.MULTILINE)
+    assert folder is not None
+    assert "in one paragraph" in shown.stdout
+    assert (Path(folder.group(1)) / "README.md").read_text("utf-8").startswith("# Warehouse")
+    transcript = _transcript(store, folder.group(1))
+    if os.environ.get("UPDATE_GOLDEN"):
+        GOLDEN.parent.mkdir(exist_ok=True)
+        GOLDEN.write_text(transcript, "utf-8")
+    assert transcript == GOLDEN.read_text("utf-8")
