@@ -472,6 +472,7 @@ _TABLE = (
             "messageTooLarge",
             "profileNotFound",
             "modelUnavailable",
+            "authRequired",
             *_STORE,
         ),
         doc="A new child agent with a brief.",

@@ -224,6 +224,7 @@ LISTS = {
     "approval/list": {}, "approval/ruleList": {}, "model/list": {}, "profile/list": {},
     "session/list": {}, "session/search": {"query": "said"}, "session/turns": {"sessionId": None},
     "session/export": {"sessionId": None}, "event/list": {"scope": {"kind": "all"}},
+    "agent/list": {"rootId": None},
 }  # fmt: skip
 
 
@@ -724,6 +725,21 @@ def test_rules_are_added_listed_used_and_revoked(server, session, work):
 
 
 # --- the end -------------------------------------------------------------------------------------------
+
+
+@shows("agent/list", "agent/spawn", "agent/send", "agent/continue", "agent/wait")
+@shows("agent/interrupt", "agent/close")
+def test_an_agent_is_begun_spoken_to_waited_for_stopped_and_closed(server, session):
+    made = server.call("agent/spawn", parentId=session, name="one", message="hang")["agent"]
+    agent = {"agentId": made["agentId"]}
+    server.call("agent/send", **agent, text="by the way")
+    server.call("agent/continue", **agent, text="go on")
+    waited = server.call("agent/wait", parentId=session, timeoutMs=0)
+    assert [a["agentId"] for a in waited["agents"]] == [made["agentId"]]
+    assert server.call("agent/interrupt", **agent, kind="abort")["outcome"] == "aborted"
+    assert server.call("agent/close", **agent)["agent"]["status"] == "closed"
+    (listed,) = server.call("agent/list", rootId=session)["data"]
+    assert listed["agentId"] == made["agentId"]
 
 
 @shows("shutdown")

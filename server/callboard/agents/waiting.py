@@ -57,7 +57,7 @@ class Waiting:
 
         Raises agentNotFound for an id that is no child of the parent.
         """
-        chosen = frozenset(self._target(parent_id, each).agent_id for each in agent_ids)
+        chosen = frozenset(self._child(parent_id, each) for each in agent_ids)
         # one read of the clock: nothing that happens meanwhile makes the wait longer
         deadline = asyncio.get_running_loop().time() + min(max(timeout_s, 0.0), MAX_WAIT_S)
         while True:
@@ -69,6 +69,12 @@ class Waiting:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(left):
                     await self._log.moved(position)
+
+    def _child(self, parent_id: str, named: str) -> str:
+        agent = self._target(parent_id, named)
+        if agent.parent_id != parent_id:
+            raise not_found(named)  # it reports to another one
+        return agent.agent_id
 
     async def for_end(self, agent_id: str, *, timeout_s: float) -> Ended:
         """Waits until an agent's turn has ended, or it asks its parent something, or the time is up."""
