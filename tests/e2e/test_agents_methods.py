@@ -16,6 +16,10 @@ rules:
     answer: [{say: "Ran it."}]
   - when: {last_user: {regex: "run it"}, step: 0}
     answer: [{call: {tool: run_command, arguments: {command: "true"}}}]
+  - when: {last_tool: message}
+    answer: [{say: "I was told: {{last_tool}}"}]
+  - when: {last_user: {regex: "ask me"}, step: 0}
+    answer: [{call: {tool: message, arguments: {to: parent, text: "left or right?"}}}]
   - when: {last_user: {contains: hang}}
     answer: [{say: "I begin."}, {hang: true}]
   - when: {last_user: {regex: "<agent-report"}}
@@ -252,6 +256,34 @@ def test_peers_1_2_3_a_person_steers_and_cancels_where_it_is_switched_on(
     assert interrupt("abort") == ("aborted", None)
     assert ended(server, root, {"agentId": agent})[0]["status"] == "interrupted"
     assert interrupt("steer", reason="late") == ("already_finished", None)
+
+
+def test_peers_18_24_a_person_answers_for_the_parent_once(start: Start, tmp_path: Path) -> None:
+    server = start(environ={"CALLBOARD_FEATURES": "messaging"})
+    root = server.create(tmp_path / "work", mode="work")
+    agent = spawn(server, root, "one", "ask me")["agentId"]
+    waited = server.call("agent/wait", parentId=root, timeoutMs=60_000)
+    assert waited["reason"] == "question"
+    (question,) = waited["questions"]
+    assert (question["agentId"], question["name"]) == (agent, "one")
+    assert question["text"] == "left or right?"
+    (listed,) = server.call("agent/list", rootId=root)["data"]
+    assert listed["question"] == question
+    assert [tool["name"] for tool in listed["tools"]] == ["message"]
+
+    given = {"askId": question["askId"]}
+    assert kind(server, "agent/reply", askId="ask_none", text="left") == "askNotFound"
+    error = refusal(server, "agent/reply", **given, text=" ")
+    assert [fault["path"] for fault in error["data"]["errors"]] == ["$.text"]
+    assert kind(server, "agent/reply", **given, text="x" * 16_001) == "messageTooLarge"
+    answer = server.call("agent/reply", **given, text="left, of course")
+    assert (answer["agentId"], answer["askId"]) == (agent, question["askId"])
+    assert kind(server, "agent/reply", **given, text="right") == "askSettled"
+    (listed,) = ended(server, root, {"agentId": agent})
+    assert "question" not in listed
+    assert "left, of course" in listed["report"]["summary"]
+    (replied,) = [e for e in server.events(agent) if e["type"] == "agent_replied"]
+    assert (replied["actor"]["kind"], replied["data"]["author"]["kind"]) == ("client", "person")
 
 
 def test_coordination_34_35_a_closed_agent_stays_listed_and_takes_nothing(

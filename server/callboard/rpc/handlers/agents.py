@@ -17,13 +17,13 @@ from callboard_rpc.agents import (
     AgentWaitParams,
     AgentWaitResult,
 )
-from callboard_rpc.common import TurnId
+from callboard_rpc.common import Actor, AskId, SessionId, TurnId
 from callboard_rpc.errors import CallboardError
+from callboard_rpc.events import Author
 
 from ...agents.interrupts import Verb
 from ...agents.reading import Place
 from ...agents.service import Agents, Caller, Wanted
-from ...agents.spawning import author_of
 from ...agents.waiting import DEFAULT_WAIT_S
 from ...host import Host
 from ..call import Call, Handler
@@ -73,13 +73,12 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
         call: Call, params: AgentMessageParams, *, goes_on: bool
     ) -> AgentMessageResult:
         by = actor_of(call)
-        agent = agents.agent(params.agent_id)
         with clients.of(call).subscriptions.held(call):
             queued, turn_id = await agents.send(
-                agent.agent_id,
+                params.agent_id,
                 params.text,
                 goes_on=goes_on,
-                author=author_of(by, agent.parent_id, ""),
+                author=_person(by),
                 by=by,
             )
         return AgentMessageResult(
@@ -128,7 +127,9 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
 
     async def reply(call: Call, params: AgentReplyParams) -> AgentReplyResult:
         _must_be_on(host, "messaging", "no agent asks anything")
-        raise CallboardError("featureDisabled", "agents ask nothing yet")
+        by = actor_of(call)
+        asked = await agents.reply(params.ask_id, params.text, author=_person(by), by=by)
+        return replied(host, asked.agent_id, asked.ask_id)
 
     return {
         "agent/list": list_,
@@ -140,6 +141,17 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
         "agent/close": close,
         "agent/reply": reply,
     }
+
+
+def _person(by: Actor) -> Author:
+    return Author(kind="person", name=by.name or "person", id=by.id)
+
+
+def replied(host: Host, agent_id: str, ask_id: str) -> AgentReplyResult:
+    """What ``agent/reply`` answers."""
+    return AgentReplyResult(
+        agent_id=SessionId(agent_id), ask_id=AskId(ask_id), cursor=host.log.cursor()
+    )
 
 
 def _must_be_on(host: Host, feature: str, without: str) -> None:

@@ -3,7 +3,12 @@
 A server may be killed between the commit of the work and that of its answer; see `idempotency`.
 """
 
-from callboard_rpc.agents import AgentInterruptResult, AgentMessageResult, AgentResult
+from callboard_rpc.agents import (
+    AgentInterruptResult,
+    AgentMessageResult,
+    AgentReplyResult,
+    AgentResult,
+)
 from callboard_rpc.approvals import ApprovalResult, Rule, RuleResult
 from callboard_rpc.common import Empty, Json, MessageId, TurnId
 from callboard_rpc.convert import structure
@@ -23,7 +28,7 @@ from ...host import Host
 from ...sessions.importing import Imported
 from ...turns.projection import SQL as TURN_SQL
 from ..idempotency import Remake
-from .agents import agents_of
+from .agents import agents_of, replied
 from .transfer import import_result
 
 
@@ -93,6 +98,9 @@ def remakes(host: Host) -> dict[str, Remake]:
     async def interrupt(outcome: Json) -> AgentInterruptResult:
         return AgentInterruptResult(**outcome, cursor=host.log.cursor())
 
+    async def reply(outcome: Json) -> AgentReplyResult:
+        return replied(host, outcome["agent_id"], outcome["ask_id"])
+
     return {
         "session/create": session,
         "session/update": session,
@@ -116,6 +124,7 @@ def remakes(host: Host) -> dict[str, Remake]:
         "agent/continue": message,
         "agent/interrupt": interrupt,
         "agent/close": agent,
+        "agent/reply": reply,
     }
 
 
