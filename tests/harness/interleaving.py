@@ -247,12 +247,13 @@ async def every_order(
 
 
 def _schedules(steps: int) -> Iterator[tuple[int, ...]]:
-    """Each delay alone, then pairs in an order that is mixed, and always the same; twice at one step lets
-    two others pass."""
-    yield from ((step,) for step in range(steps))
-    pairs = [(a, b) for a in range(steps) for b in range(a, steps)]
-    random.Random(0).shuffle(pairs)
-    yield from pairs
+    """Each delay alone, then pairs, in orders that are mixed, and always the same; twice at one step lets two
+    others pass."""
+    alone: list[tuple[int, ...]] = [(step,) for step in range(steps)]
+    pairs: list[tuple[int, ...]] = [(a, b) for a in range(steps) for b in range(a, steps)]
+    for schedules in (alone, pairs):
+        random.Random(0).shuffle(schedules)
+        yield from schedules
 
 
 async def _play(scene: Scene, hosts: Sequence[Host], delays: Sequence[int]) -> Race:

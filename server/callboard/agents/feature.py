@@ -36,7 +36,8 @@ def feature(settings: Settings) -> Feature:
         if agent is None:
             return True
         running: int = tx.value(SQL["count_running"], agent.parent_id, session_id)
-        return running < settings.agents.max_running
+        ahead: int = tx.value(SQL["count_ahead"], session_id)
+        return running + ahead < settings.agents.max_running
 
     return Feature(
         name=SERVICE,

@@ -31,6 +31,17 @@ SELECT count(*) FROM agents WHERE parent_id = ? AND status <> 'closed';
 SELECT count(*) FROM agents a JOIN owners o ON o.session_id = a.agent_id
 WHERE a.parent_id = ? AND a.agent_id <> ? AND o.fence IS NOT NULL AND o.kind = 'run';
 
+-- Those that were spawned before an agent and are yet to begin, under a host that lives: it is their turn.
+-- name: count_ahead
+SELECT count(*) FROM agents me JOIN agents a ON a.parent_id = me.parent_id
+JOIN heads h ON h.session_id = a.agent_id
+LEFT JOIN owners o ON o.session_id = a.agent_id
+WHERE me.agent_id = ?1 AND me.status = 'starting' AND a.spawned_pos < me.spawned_pos
+  AND a.status = 'starting' AND a.closing = 0 AND o.fence IS NULL
+  AND EXISTS (SELECT 1 FROM triggers t WHERE t.session_id = a.agent_id AND t.state = 'pending'
+                AND t.host_id IN (SELECT host_id FROM hosts)
+                AND t.seq > max(h.imported_through, h.held_through));
+
 -- Children for which something waits that this host is to run, the one that was spawned first first.
 -- name: waiting_children
 SELECT a.agent_id FROM agents a
@@ -42,6 +53,9 @@ WHERE a.parent_id = ?1 AND a.status <> 'closed' AND o.fence IS NULL
     OR EXISTS (SELECT 1 FROM inbox i WHERE i.session_id = a.agent_id AND i.wake = 'asked'
                  AND i.host_id = ?2))
 ORDER BY a.spawned_pos;
+
+-- name: parents_waited_for
+SELECT DISTINCT parent_id FROM agents WHERE status = 'starting';
 
 -- Agents that have not begun, whose host is gone.
 -- name: never_begun

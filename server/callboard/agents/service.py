@@ -371,8 +371,12 @@ class Agents:
                     self._parent_told(record)
                 case "agent_interrupt_requested":
                     self.deadlines_changed.set()
-                case "turn_finished" | "turn_parked" | "session_closed":
+                case "turn_finished" | "turn_parked" | "session_closed" | "agent_interrupted":
                     self._slot_free(record.session_id)
+                case "session_deleted":
+                    # whose it was is not known any more
+                    for (parent_id,) in self._log.glance(SQL["parents_waited_for"]):
+                        self._wake_children(parent_id)
                 case _:
                     pass
 
@@ -384,12 +388,14 @@ class Agents:
             self._wake(agent.parent_id)
 
     def _slot_free(self, session_id: str) -> None:
-        """A child has ended its turn: another one of its parent may begin."""
+        """A child has ended its turn, or will begin none: another one of its parent may begin."""
         agent = find(self._log.glance, session_id)
-        if agent is None:
-            return
-        for (waiting,) in self._log.glance(SQL["waiting_children"], agent.parent_id, self.host_id):
-            if waiting != session_id:
+        if agent is not None:
+            self._wake_children(agent.parent_id, but=session_id)
+
+    def _wake_children(self, parent_id: str, *, but: str | None = None) -> None:
+        for (waiting,) in self._log.glance(SQL["waiting_children"], parent_id, self.host_id):
+            if waiting != but:
                 self._wake(waiting)
 
     def _wake(self, session_id: str) -> None:
