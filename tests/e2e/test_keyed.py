@@ -22,12 +22,18 @@ rules:
     answer: [{say: "Ran it."}]
   - when: {last_user: {contains: run}}
     answer: [{call: {tool: run_command, arguments: {command: "echo x >> ran.txt"}}}]
+  - when: {last_tool: {name: message}}
+    answer: [{say: "It is said."}]
+  - when: {last_user: {contains: ask the parent}}
+    answer: [{call: {tool: message, arguments: {to: parent, text: "May I?"}}}]
   - when: {last_user: {contains: hang}}
     answer: [{say: "Working"}, {hang: true}]
 default: [{say: "Heard."}]
 """
 KEYED = sorted(m.name for m in METHODS.values() if m.mutates)
 SAY = [{"type": "text", "text": "hello"}]
+ENVIRON = {"CALLBOARD_FEATURES": "messaging", "CALLBOARD_LIMITS_MODEL_CALLS": "64"}
+"""Agents ask, and many of the turns here hold a call of the model for ever."""
 
 
 class Stage:
@@ -79,6 +85,19 @@ class Stage:
         )  # fmt: skip
         return added["rule"]
 
+    def agent(self, message: str = "one") -> str:
+        """An agent of a root of its own; unless it hangs or asks, it has ended its first turn."""
+        root = self.server.create(self.work, mode="work")
+        made = self.server.call("agent/spawn", parentId=root, name="one", message=message)
+        if message == "one":
+            self.server.wait(made["agent"]["agentId"])
+        return made["agent"]["agentId"]
+
+    def question(self) -> str:
+        agent_id = self.agent("ask the parent")
+        root = self.server.call("session/get", sessionId=agent_id)["session"]["rootId"]
+        return self.server.call("agent/wait", parentId=root)["questions"][0]["askId"]
+
     def requests(self) -> dict[str, dict[str, Any]]:
         """Params that change something, by method."""
         gone = self.session()
@@ -105,6 +124,12 @@ class Stage:
                 "pattern": "rm *", "workspace": str(self.work),
             },
             "approval/ruleRemove": {"ruleId": self.rule()["ruleId"]},
+            "agent/spawn": {"parentId": self.session(), "name": "once", "message": "one"},
+            "agent/send": {"agentId": self.agent(), "text": "by the way"},
+            "agent/continue": {"agentId": self.agent(), "text": "go on"},
+            "agent/interrupt": {"agentId": self.agent("hang"), "kind": "abort"},
+            "agent/close": {"agentId": self.agent()},
+            "agent/reply": {"askId": self.question(), "text": "Yes."},
         }  # fmt: skip
 
 
@@ -120,8 +145,18 @@ OTHER: dict[str, dict[str, Any]] = {
     "approval/answer": {"optionId": "allow_once"},
     "approval/ruleAdd": {"pattern": "mv *"},
     "approval/ruleRemove": {"ruleId": "rule_other"},
+    "agent/spawn": {"name": "another"},
+    "agent/send": {"text": "another"},
+    "agent/continue": {"text": "another"},
+    "agent/interrupt": {"reason": "another"},
+    "agent/close": {"agentId": "ses_other"},
+    "agent/reply": {"text": "another"},
 }
 """What another request with the same key asks for; another session, where nothing is named."""
+
+
+def keyed_server(folder: Path, model: str) -> ServerProcess:
+    return ServerProcess(folder, model=model, client_id="c", approvals=False, environ=ENVIRON)
 
 
 def other(method: str, params: dict[str, Any]) -> dict[str, Any]:
@@ -156,12 +191,7 @@ def two(tmp_path: Path) -> Iterator[tuple[ServerProcess, ServerProcess]]:
     """Two servers on one store, each with the same client, as an editor that was opened twice."""
     with ExitStack() as stack:
         model = scenario(tmp_path, SCENE)
-        yield tuple(
-            stack.enter_context(
-                ServerProcess(tmp_path, model=model, client_id="c", approvals=False)
-            )
-            for _ in range(2)
-        )  # pyright: ignore
+        yield tuple(stack.enter_context(keyed_server(tmp_path, model)) for _ in range(2))  # pyright: ignore
 
 
 def test_every_method_that_changes_something_is_done_once_though_its_server_is_killed_before_it_answers(
@@ -170,7 +200,7 @@ def test_every_method_that_changes_something_is_done_once_though_its_server_is_k
     model = scenario(tmp_path, SCENE)
     with ServerProcess(
         tmp_path, model=model, client_id="c", approvals=False, program=DYING,
-        environ={"DYING_AFTER": str(len(KEYED))},
+        environ={**ENVIRON, "DYING_AFTER": str(len(KEYED))},
     ) as dying:  # fmt: skip
         requests = Stage(dying, work).requests()
         assert sorted(requests) == KEYED, "each method has its request here"
@@ -181,7 +211,7 @@ def test_every_method_that_changes_something_is_done_once_though_its_server_is_k
                 assert "error" not in dying.receive()
     assert dying.process.returncode == -9
 
-    with ServerProcess(tmp_path, model=model, client_id="c", approvals=False) as server:
+    with keyed_server(tmp_path, model) as server:
         cancelled = requests["session/cancel"]["sessionId"]
         server.wait(cancelled)
         before = history(server)
@@ -199,7 +229,8 @@ def test_every_method_that_changes_something_is_done_once_though_its_server_is_k
         rules = server.call("approval/ruleList")["data"]
 
     def events_of(method: str, kind: str) -> list[dict[str, Any]]:
-        session_id = requests[method]["sessionId"]
+        params = requests[method]
+        session_id = params["agentId"] if method.startswith("agent/") else params["sessionId"]
         return [e for e in after if e["sessionId"] == session_id and e["type"] == kind]
 
     asked_now = [e["type"] for e in after[len(before) :] if e["actor"]["kind"] == "client"]
@@ -248,6 +279,24 @@ def test_every_method_that_changes_something_is_done_once_though_its_server_is_k
     assert told["session/queueRemove"]["eventSeq"] == removed["seq"]
     assert told["approval/answer"] == answered
     assert answered["approval"]["resolution"]["outcome"] == "rejected"
+    (child,) = [
+        e["sessionId"] for e in after
+        if e["type"] == "agent_spawned" and e["data"]["name"] == "once"
+    ]  # fmt: skip
+    assert told["agent/spawn"]["agent"]["agentId"] == child
+    for method in ("agent/send", "agent/continue"):
+        (queued,) = events_of(method, "agent_message_queued")
+        assert told[method]["messageId"] == queued["data"]["messageId"]
+    turns = {e["turnId"] for e in events_of("agent/continue", "turn_started")}
+    assert told["agent/continue"]["turnId"] in turns
+    assert "turnId" not in told["agent/send"]
+    assert len(events_of("agent/interrupt", "agent_interrupt_requested")) == 1
+    assert told["agent/interrupt"]["outcome"] == "aborted"
+    assert len(events_of("agent/close", "agent_closed")) == 1
+    assert told["agent/close"]["agent"]["status"] == "closed"
+    (replied,) = [e for e in after if e["type"] == "agent_replied" and e["data"].get("text")]
+    assert told["agent/reply"]["agentId"] == replied["sessionId"]
+    assert told["agent/reply"]["askId"] == replied["data"]["askId"]
     assert told["approval/ruleAdd"]["rule"] in rules
     assert (
         told["approval/ruleRemove"]["rule"]["ruleId"] == requests["approval/ruleRemove"]["ruleId"]
@@ -260,11 +309,11 @@ def test_an_answer_that_was_told_is_told_again_by_the_next_server_whatever_has_b
     tmp_path: Path, work: Path
 ) -> None:
     model = scenario(tmp_path, SCENE)
-    with ServerProcess(tmp_path, model=model, client_id="c", approvals=False) as first:
+    with keyed_server(tmp_path, model) as first:
         requests = Stage(first, work).requests()
         told = {m: first.result(keyed(first, m, p)) for m, p in requests.items()}
         first.kill()
-    with ServerProcess(tmp_path, model=model, client_id="c", approvals=False) as next_:
+    with keyed_server(tmp_path, model) as next_:
         next_.call("session/update", sessionId=requests["session/update"]["sessionId"], title="x")
         next_.call("session/delete", sessionId=requests["session/archive"]["sessionId"])
         assert {m: next_.result(keyed(next_, m, p)) for m, p in requests.items()} == told
@@ -319,4 +368,15 @@ def test_of_two_processes_with_one_key_at_once_one_does_it_and_both_tell_the_sam
     assert len(imported) == 2 * len(rounds)
     forked = [e for e in history(two[0]) if e["type"] == "session_forked"]
     assert len(forked) == len(rounds)
+    agents = {
+        "agent/send": "agent_message_queued", "agent/continue": "agent_message_queued",
+        "agent/interrupt": "agent_interrupt_requested", "agent/close": "agent_close_requested",
+    }  # fmt: skip
+    for requests in rounds:
+        for method, kind in agents.items():
+            assert done[requests[method]["agentId"], kind] == 1, method
+    born = [e for e in history(two[0]) if e["data"].get("name") == "once"]
+    assert len([e for e in born if e["type"] == "agent_spawned"]) == len(rounds)
+    replies = [e for e in history(two[0]) if e["type"] == "agent_replied"]
+    assert [e["data"]["outcome"] for e in replies] == ["replied"] * len(rounds)
     assert len(two[0].call("approval/ruleList")["data"]) == len(rounds)

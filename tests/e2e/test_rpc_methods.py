@@ -30,6 +30,8 @@ rules:
     answer: [{fail: {kind: contextWindowExceeded, message: Too long for it}}]
   - when: {last_user: hang}
     answer: [{say: I begin}, {hang: true}]
+  - when: {last_user: {regex: ask the parent}, step: 0}
+    answer: [{call: {tool: message, arguments: {to: parent, text: "May I?"}}}]
 default:
   - think: A person speaks.
   - say: "You said {{last_user}}."
@@ -46,7 +48,7 @@ def shows(*methods: str) -> Callable[[Any], Any]:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("methods")
-    policy = {"approvals": {"policy": {"run_command": "allow"}}}
+    policy = {"approvals": {"policy": {"run_command": "allow"}}, "features": ["messaging"]}
     with CheckedServer(
         folder, model=scenario(folder, SCENARIO), callboard={"config": policy}
     ) as running:
@@ -728,7 +730,7 @@ def test_rules_are_added_listed_used_and_revoked(server, session, work):
 
 
 @shows("agent/list", "agent/spawn", "agent/send", "agent/continue", "agent/wait")
-@shows("agent/interrupt", "agent/close")
+@shows("agent/interrupt", "agent/close", "agent/reply")
 def test_an_agent_is_begun_spoken_to_waited_for_stopped_and_closed(server, session):
     made = server.call("agent/spawn", parentId=session, name="one", message="hang")["agent"]
     agent = {"agentId": made["agentId"]}
@@ -740,6 +742,9 @@ def test_an_agent_is_begun_spoken_to_waited_for_stopped_and_closed(server, sessi
     assert server.call("agent/close", **agent)["agent"]["status"] == "closed"
     (listed,) = server.call("agent/list", rootId=session)["data"]
     assert listed["agentId"] == made["agentId"]
+    server.call("agent/spawn", parentId=session, name="two", message="ask the parent")
+    (asked,) = server.call("agent/wait", parentId=session)["questions"]
+    assert server.call("agent/reply", askId=asked["askId"], text="Yes.")["askId"] == asked["askId"]
 
 
 @shows("shutdown")
