@@ -19,6 +19,7 @@ from callboard_rpc.server import (
 )
 from callboard_rpc.streams import Scope
 
+from .agents import Agents
 from .api import Approvals, Blobs, Config, Events, Models, Profiles, Server, Sessions
 from .approving import ApprovalDesk, ApprovalRequests
 from .connection import Connection, Handler, OnReply
@@ -63,6 +64,7 @@ class Client:
         self.blobs = Blobs(self.call)
         self.sessions = Sessions(self.call)
         self.approvals = Approvals(self.call)
+        self.agents = Agents(self.call)
         self.history = Events(self.call)
 
     @classmethod

@@ -13,6 +13,7 @@ from callboard_client import (
     ConnectionLost,
     RemoteError,
     StartError,
+    agents,
     api,
     history,
 )
@@ -68,7 +69,7 @@ async def test_a_method_outside_of_the_table_is_refused_before_it_is_sent(start)
 
 
 async def test_every_request_of_the_table_has_a_typed_method() -> None:
-    source = inspect.getsource(api) + inspect.getsource(history)
+    source = "".join(inspect.getsource(module) for module in (agents, api, history))
     own = {"initialize", "shutdown", "event/subscribe", "event/unsubscribe"}
     requests = {
         method.name
