@@ -127,7 +127,7 @@ async def _conduct(client: Client, seen: "Seen", folder: Path) -> None:
     root = seen.root
     await client.sessions.prompt(root, [TextContent(text=BEGIN)])
     await seen.until("lead heard of stock")
-    await seen.until("numbers ran count_forever.py")
+    await seen.until("numbers looked around")
     seen.say("you stop numbers")
     await _interrupt(client, seen.ids["numbers"], "abort", ABORT)
     await seen.until("lead heard of numbers")
@@ -237,10 +237,12 @@ class Seen:
                 pass
 
     def _called(self, name: str, call: ToolCall) -> None:
-        for script in ("count_forever.py", "build.py compile", "build.py publish"):
+        for script in ("build.py compile", "build.py publish"):
             if call.name == "run_command" and script in call.title:
                 # it runs as soon as it was allowed to
                 self._asked[call.call_id] = f"{name} ran {script}"
+        if call.name == "list_files" and name == "numbers":
+            self._tell("numbers looked around")
         if call.name == "wait_agents":
             self._waits += 1
             if self._waits == 4:  # after the question, after stock, after numbers
