@@ -90,9 +90,28 @@ UNION ALL
 SELECT e.turn_id FROM receipts r JOIN events e ON e.session_id = r.session_id AND e.seq = r.seq
 WHERE r.session_id = ?1 AND r.delivery_id = ?2 AND e.turn_id IS NOT NULL;
 
+-- name: first_turn
+SELECT turn_id, ended_at, final_text FROM turns WHERE session_id = ? AND idx = 0;
+
+-- name: outcome_of_turn
+SELECT type, data FROM events
+WHERE session_id = ? AND turn_id = ? AND type IN ('agent_report_created', 'agent_interrupted') ORDER BY seq;
+
+-- What a turn should not be kept from by a wait: a message to go on with, and being told to stop or to change.
+-- name: is_called
+SELECT 1 FROM inbox i JOIN inboxes n ON n.session_id = i.session_id
+WHERE i.session_id = ?1 AND i.policy = 'interrupt_wait' AND i.generation <= n.activated
+UNION ALL
+SELECT 1 FROM agents WHERE agent_id = ?1 AND json_extract(pending, '$.kind') IN ('steer', 'cancel')
+LIMIT 1;
+
 -- name: said_last
 SELECT data FROM events
 WHERE session_id = ? AND turn_id = ? AND type = 'message' ORDER BY seq DESC LIMIT 8;
+
+-- name: cancelled_with_tree
+SELECT 1 FROM events WHERE session_id = ? AND turn_id = ? AND type = 'cancel_requested'
+  AND json_extract(data, '$.scope') = 'tree' LIMIT 1;
 
 -- name: touched
 SELECT DISTINCT json_extract(c.value, '$.path') FROM events e, json_each(e.data, '$.changes') c

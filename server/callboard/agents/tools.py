@@ -24,7 +24,7 @@ from .reports import shortened, told_by_result
 from .service import Agents, Caller, Wanted
 from .spawning import author_of
 from .state import AgentState
-from .waiting import DEFAULT_WAIT_S, MAX_WAIT_S
+from .waiting import DEFAULT_WAIT_S, MAX_WAIT_S, Ended
 
 SERVICE = "agents"
 """Under which name the host gives tools the `Agents`."""
@@ -258,28 +258,34 @@ async def _until_ended(
 ) -> ToolOutcome:
     """The directive flow of seed 000: the child's last answer is the result of the call."""
     agents = agents_of(context)
-    ended = await agents.waiting.for_end(agent.agent_id, timeout_s=limit_s)
+    ended = await agents.waiting.for_first_end(agent.agent_id, timeout_s=limit_s)
     if ended.question is not None:
         asked = question(ended.question)
         return ToolOutcome(
             text=as_json({**snapshot(ended.agent), "question": asked}),
             events=told(agents, context, [ended.question.ask_id]),
         )
-    if not ended.agent.is_terminal:
+    if not ended.over:
         return await _timed_out(context, ended.agent, limit_s, on_timeout)
-    report = ended.agent.report
-    events = () if report is None else told(agents, context, [report.report_id])
-    name, agent_id = ended.agent.name, ended.agent.agent_id
-    if ended.agent.status == "completed" and ended.text.strip():
-        return ToolOutcome(text=ended.text, events=events)
-    if ended.agent.status == "completed":
+    return _came_to(context, ended)
+
+
+def _came_to(context: ToolContext, ended: Ended) -> ToolOutcome:
+    """The result of a call that has waited for an agent's end, and is the notification of its report."""
+    report = ended.report
+    events = () if report is None else told(agents_of(context), context, [report.report_id])
+    if report is None:
+        why = f"it was stopped: {ended.stopped}"
+    elif report.status == "completed":
+        if ended.text.strip():
+            return ToolOutcome(text=ended.text, events=events)
         why = "it gave no response"
-    elif ended.agent.status == "failed":
+    elif report.status == "failed":
         why = f"it failed: {ended.text}"
     else:
-        stopped = ended.agent.interrupted
-        why = f"it was stopped: {stopped.reason}" if stopped else "it was closed"
+        why = f"it was stopped: {report.reason}"
         why += f"\n\nIts last words:\n{ended.text}" if ended.text.strip() else ""
+    name, agent_id = ended.agent.name, ended.agent.agent_id
     return ToolOutcome(
         text=f"The agent {name!r} ({agent_id}) has no answer: {why}", status="error", events=events
     )
@@ -294,7 +300,7 @@ async def _timed_out(
         text = f"{said}. It goes on, detached: its report comes to you when it ends."
         return ToolOutcome(text=text, status="timed_out")
     reason = f"it did not end within {limit_s:g} s"
-    await agents.interrupt(
+    done = await agents.interrupt(
         agent.agent_id,
         Verb(
             kind="interrupt",
@@ -304,6 +310,8 @@ async def _timed_out(
             grant=grant_of(context),
         ),
     )
+    if done.outcome == "already_finished":  # in the last moment
+        return _came_to(context, await agents.waiting.for_first_end(agent.agent_id, timeout_s=0))
     return ToolOutcome(
         text=f"{said}, and was cancelled. Continue it by its id if it should go on.",
         status="timed_out",

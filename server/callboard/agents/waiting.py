@@ -5,10 +5,13 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Collection, Sequence
 
+import orjson
 from attrs import frozen
 
 from callboard_rpc.agents import AgentQuestion, WaitEnd
 from callboard_rpc.common import AskId, SessionId
+from callboard_rpc.convert import structure_lenient
+from callboard_rpc.events import AgentInterrupted, AgentReport, AgentReportCreated
 
 from ..log.log import Log
 from ..turns.projection import SQL as TURN_SQL
@@ -33,12 +36,15 @@ class Waited:
 
 @frozen(kw_only=True)
 class Ended:
-    """An agent whose end was waited for: it has ended (`text` is all that its turn came to), it asks
-    something, or neither was so in time."""
+    """What the first turn of an agent came to. It has ended (`over`: with `report`, or `stopped` says why
+    there is none), it asks something, or neither was so in time. `text` is all that it said last."""
 
     agent: AgentState
-    question: AgentQuestion | None
-    text: str
+    over: bool
+    question: AgentQuestion | None = None
+    report: AgentReport | None = None
+    stopped: str | None = None
+    text: str = ""
 
 
 class Waiting:
@@ -76,32 +82,44 @@ class Waiting:
             raise not_found(named)  # it reports to another one
         return agent.agent_id
 
-    async def for_end(self, agent_id: str, *, timeout_s: float) -> Ended:
-        """Waits until an agent's turn has ended, or it asks its parent something, or the time is up."""
+    async def for_first_end(self, agent_id: str, *, timeout_s: float) -> Ended:
+        """Waits until the first turn of an agent has ended, or it asks its parent something, or the time is
+        up. What the agent has done since, if somebody was faster to continue it, is another matter.
+
+        Raises agentNotFound when it is deleted meanwhile."""
         deadline = asyncio.get_running_loop().time() + min(max(timeout_s, 0.0), MAX_WAIT_S)
         while True:
             position = self._log.head
-            agent = self._agent(agent_id)
-            asked = self._questions(agent.parent_id, frozenset({agent_id}))
+            ended = self._first_end(agent_id)
             left = deadline - asyncio.get_running_loop().time()
-            if agent.is_terminal or asked or left <= 0:
-                return Ended(
-                    agent=agent,
-                    question=asked[0] if asked else None,
-                    text=self._final_text(agent) if agent.is_terminal else "",
-                )
+            if ended.over or ended.question is not None or left <= 0:
+                return ended
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(left):
                     await self._log.moved(position)
 
-    def _final_text(self, agent: AgentState) -> str:
-        """The whole of what the agent's last turn came to."""
-        if agent.report is None:
-            return ""
-        if agent.report.status != "completed":
-            return agent.report.summary
-        rows = self._log.glance(TURN_SQL["turn"], agent.report.turn_id)
-        return (rows[0][10] if rows else None) or agent.report.summary
+    def _first_end(self, agent_id: str) -> Ended:
+        agent = self._agent(agent_id)
+        turn = next(iter(self._log.glance(SQL["first_turn"], agent_id)), None)
+        if turn is None:
+            why = agent.interrupted.reason if agent.interrupted else "it was closed"
+            return Ended(agent=agent, over=agent.is_terminal, stopped=why)
+        turn_id, ended_at, final_text = turn
+        if ended_at is None:
+            asked = self._questions(agent.parent_id, frozenset({agent_id}))
+            return Ended(agent=agent, over=False, question=asked[0] if asked else None)
+        report: AgentReport | None = None
+        stopped: AgentInterrupted | None = None
+        for kind, data in self._log.glance(SQL["outcome_of_turn"], agent_id, turn_id):
+            if kind == "agent_interrupted":
+                stopped = structure_lenient(orjson.loads(data), AgentInterrupted)
+            else:
+                report = structure_lenient(orjson.loads(data), AgentReportCreated).report
+        if report is None:
+            why = stopped.reason if stopped else "it was closed"
+            return Ended(agent=agent, over=True, stopped=why)
+        whole = final_text if report.status == "completed" else None
+        return Ended(agent=agent, over=True, report=report, text=whole or report.summary)
 
     def _questions(self, parent_id: str, of: Collection[str]) -> tuple[AgentQuestion, ...]:
         """What these agents ask their parent, and it has not been told yet."""
@@ -151,8 +169,9 @@ class Waiting:
 
     def _is_spoken_to(self, parent_id: str, told: dict[str, str]) -> bool:
         """Whether something waits for the parent's boundary besides what its agents have reported: a
-        person's steer, or a message, should not wait for a wait."""
-        if self._log.glance(TURN_SQL["pending_steers"], parent_id):
+        person's steer, a message to go on with, or an interrupt should not wait for a wait."""
+        glance = self._log.glance
+        if glance(TURN_SQL["pending_steers"], parent_id) or glance(SQL["is_called"], parent_id):
             return True
         return any(kind == "update" for kind in told.values())
 

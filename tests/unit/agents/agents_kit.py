@@ -1,5 +1,6 @@
 """What the tests of agents share: models that play the parts of a root and of its agents, in one host."""
 
+import asyncio
 import re
 from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
@@ -124,9 +125,10 @@ class Troupe:
 
     async def ended(self, agent: AgentState) -> AgentState:
         """The agent once its turn has ended."""
-        ended = await self.agents.waiting.for_end(agent.agent_id, timeout_s=30)
-        assert ended.agent.is_terminal, ended
-        return ended.agent
+        while not (now := self.agents.agent(agent.agent_id)).is_terminal:
+            async with asyncio.timeout(30):
+                await self.host.log.moved(self.host.log.head)
+        return now
 
 
 @asynccontextmanager
