@@ -299,7 +299,8 @@ class CancelRequested:
 
 @frozen(kw_only=True)
 class TriggersDropped:
-    """Waiting triggers that will not be answered, and why."""
+    """Waiting triggers that will not be answered, and why; without any, that what waits in the inbox starts
+    no turn any more."""
 
     seqs: tuple[int, ...]
     reason: str

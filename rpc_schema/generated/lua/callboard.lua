@@ -1430,7 +1430,8 @@ local M = {}
 ---@field kind "prompt"|"directive"|"mention"|"peer"|"schedule"|"approval"|"continue"|"information"|"report"|"question"|"update"|"sibling"|string
 ---@field seqs? integer[]
 
----Waiting triggers that will not be answered, and why.
+---Waiting triggers that will not be answered, and why; without any, that what waits in the inbox starts
+---no turn any more.
 ---@class callboard.TriggersDropped
 ---@field seqs integer[]
 ---@field reason string

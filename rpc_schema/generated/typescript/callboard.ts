@@ -1685,7 +1685,10 @@ export interface Trigger {
   seqs?: number[];
 }
 
-/** Waiting triggers that will not be answered, and why. */
+/**
+ * Waiting triggers that will not be answered, and why; without any, that what waits in the inbox starts
+ * no turn any more.
+ */
 export interface TriggersDropped {
   seqs: number[];
   reason: string;

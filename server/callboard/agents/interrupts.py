@@ -23,6 +23,7 @@ from callboard_rpc.events import (
     InterruptOrigin,
     InterruptVerb,
 )
+from callboard_rpc.sessions import CancelScope
 
 from ..config.settings import AgentSettings
 from ..log.clock import later
@@ -148,7 +149,7 @@ def _end_now(
     hooks: Sequence[Hook],
 ) -> Interrupted:
     """Ends the agent's turn, and those of all below it: nobody would hear what they come to
-    (interrupts-and-peers 19)."""
+    (interrupts-and-peers 19). Their reports wake nobody, then, as when a person cancels a tree."""
     below = [each for (each,) in tx.all(SESSION_SQL["descendants"], agent.agent_id)]
     was_running = agent.status in ("running", "starting")
     if not was_running and verb.kind == "interrupt":
@@ -158,7 +159,8 @@ def _end_now(
     ended: list[str] = []
     for each in (agent.agent_id, *below):
         target = find(tx.all, each)
-        if target is not None and _end_turn(tx, target, verb, reason, host_id, hooks):
+        scope: CancelScope = "turn" if each == agent.agent_id else "tree"
+        if target is not None and _end_turn(tx, target, verb, reason, scope, host_id, hooks):
             ended.append(each)
     outcome: InterruptOutcome = "aborted" if was_running else "already_finished"
     return Interrupted(outcome=outcome, ended=tuple(ended))
@@ -169,6 +171,7 @@ def _end_turn(
     agent: AgentState,
     verb: Verb,
     reason: str | None,
+    scope: CancelScope,
     host_id: str,
     hooks: Sequence[Hook],
 ) -> bool:
@@ -189,7 +192,7 @@ def _end_turn(
     why = reason or "the agent was stopped"
     tx.append(
         agent.agent_id,
-        CancelRequested(scope="turn", turn_id=TurnId(turn_id), reason=why),
+        CancelRequested(scope=scope, turn_id=TurnId(turn_id), reason=why),
         actor=verb.by,
         turn_id=turn_id,
     )

@@ -158,6 +158,7 @@ PROJECTION = Projection(
         "agent_close_requested": _on_event,
         "agent_closed": _on_event,
         "session_closed": _on_event,
+        "triggers_dropped": _on_event,
         "agent_message_queued": _on_queued,
         "agent_asked": _on_asked,
         "agent_replied": _on_replied,

@@ -77,9 +77,17 @@ def ended(tx: Transaction, grant: Grant, ending: Ending, settings: AgentSettings
         report.report_id,
         report_text(report),
         host_id=owner[4],
-        wakes=settings.reports == "wake",
+        wakes=settings.reports == "wake" and not _with_its_tree(tx, grant, ending),
         meta={"agentId": agent.agent_id, "reportId": report.report_id, "status": report.status},
     )
+
+
+def _with_its_tree(tx: Transaction, grant: Grant, ending: Ending) -> bool:
+    """Whether the turn was cancelled with all others around it: whoever wanted that wants nobody to go on
+    because of it."""
+    if ending.outcome != "cancelled":
+        return False
+    return tx.one(SQL["cancelled_with_tree"], grant.session_id, grant.turn_id) is not None
 
 
 def _append(tx: Transaction, grant: Grant, event: object) -> None:

@@ -21,10 +21,16 @@ from callboard_rpc.events import (
     AgentStatus,
     AgentStatusChanged,
     SessionClosed,
+    TriggersDropped,
 )
 
 TERMINAL: frozenset[AgentStatus] = frozenset({"completed", "interrupted", "failed", "closed"})
 """Statuses that end a wait. Only ``closed`` is final."""
+
+
+BRIEF_SEQ = 2
+"""Where an agent's brief stands in its session, behind its spawn. Without it, it has nothing to begin
+with."""
 
 
 @frozen(kw_only=True)
@@ -95,6 +101,9 @@ def apply(state: AgentState, event: Any) -> AgentState:
             return attrs.evolve(
                 state, pending=None, winding=state.pending if cancels else state.winding
             )
+        case TriggersDropped(seqs=seqs) if state.status == "starting" and BRIEF_SEQ in seqs:
+            stopped = AgentInterrupted(reason=event.reason)
+            return attrs.evolve(_in_status(state, "interrupted"), interrupted=stopped)
         case _:
             return state
 

@@ -196,7 +196,7 @@ class Presenter:
             case CancelRequested():
                 if self.details:
                     self.say(("cancelling", "yellow"))
-            case TriggersDropped(reason=reason):
+            case TriggersDropped(seqs=seqs, reason=reason) if seqs:
                 self.say((f"waiting prompts were dropped: {reason}", "yellow"))
             case DeliveriesDropped(deliveries=deliveries, reason=reason):
                 self.say((f"{len(deliveries)} deliveries were dropped: {reason}", "yellow"))

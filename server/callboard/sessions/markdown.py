@@ -86,7 +86,7 @@ def section(data: EventData | UnknownData, calls: Mapping[str, ToolCall]) -> str
             return _aside(f"The mode is now {inline(mode)}.")
         case ModelChanged(model=model):
             return _aside(f"The model is now {inline(model or 'the default')}.")
-        case TriggersDropped(reason=reason):
+        case TriggersDropped(seqs=seqs, reason=reason) if seqs:
             return _aside(f"Waiting prompts were dropped: {inline(reason)}")
         case PromptUpdated(content=content):
             shown = "\n\n".join(part for each in content if (part := _content(each)))

@@ -511,9 +511,9 @@ def _must_match(tx: Transaction, session_id: str, turn_id: str, running: str | N
 
 def _drop_queue(tx: Transaction, session_id: str, by: Actor, reason: str) -> tuple[int, ...]:
     seqs = tuple(seq for seq, _, _ in tx.all(TURN_SQL["pending_triggers"], session_id))
-    if seqs:
+    # what is muted wakes nobody any more: whoever waits for the session to rest has to hear of it, too
+    if inbox.mute(tx, session_id) or seqs:
         tx.append(session_id, TriggersDropped(seqs=seqs, reason=reason), actor=by)
-    inbox.mute(tx, session_id)
     return seqs
 
 

@@ -189,9 +189,10 @@ def outlook(query: Query, session_id: str, generation: int) -> ActiveNotified | 
 # --- what will never be taken in ----------------------------------------------------------------
 
 
-def mute(tx: Transaction, session_id: str) -> None:
-    """Takes back that turns were asked for. The deliveries stay: the next turn takes them in."""
-    tx.execute(SQL["mute"], session_id)
+def mute(tx: Transaction, session_id: str) -> bool:
+    """Takes back that turns were asked for; False when none was. The deliveries stay: the next turn takes
+    them in."""
+    return tx.execute(SQL["mute"], session_id) > 0
 
 
 def drop_all(tx: Transaction, session_id: str, *, by: Actor, reason: str) -> None:
