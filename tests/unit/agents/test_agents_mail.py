@@ -1,7 +1,9 @@
 """Waiting for mail: what is sent while somebody looks is never missed (interrupts-and-peers 37)."""
 
 import asyncio
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from messaging_kit import ON, at_work, finished, settled, until_event, waiting_f
 from callboard.agents.interrupts import Verb
 from callboard.agents.mail import send
 from callboard.agents.messaging import Mail, Messaging
+from callboard.agents.projection import SQL
 from callboard.models.base import ToolMessage
 from callboard.sessions.inbox import deliveries
 from callboard.sessions.inbox.state import Envelope
@@ -35,64 +38,62 @@ NEVER_S = 300.0
 
 
 @define
-class Sender:
-    """Sends a message to each of many agents, in one commit, once all of them have looked in vain."""
+class Racing:
+    """A log in which messages are sent at the worst moment: right after a look that has found none. They
+    are committed before whoever looked goes on, and told as soon as it lets go of the loop.
 
-    t: Troupe
-    agent_ids: Sequence[str]
-    looked: int = 0
-    sent: asyncio.Event = field(factory=asyncio.Event)
-
-    async def has_looked(self) -> None:
-        self.looked += 1
-        if self.looked == len(self.agent_ids):
-            await self.t.host.log.transact(self._send)
-            self.sent.set()
-        await self.sent.wait()
-
-    def _send(self, tx: Any) -> None:
-        for each in self.agent_ids:
-            send(
-                tx,
-                each,
-                "hello",
-                goes_on=False,
-                author=PERSON,
-                by=CLIENT,
-                host_id=self.t.host.host_id,
-            )
-
-
-@define
-class BetweenLookAndWait:
-    """A log in which something is sent, committed and told after each look, before the wait for more
-    begins: where a wake-up gets lost, if one can."""
+    `batch` agents get theirs in one commit: the one that looked last has it between its look and its wait,
+    the others while they wait.
+    """
 
     log: Any
-    sender: Sender
+    batch: int
+    sends: Callable[[Any, str], None]
+    sent: int = 0
+    looked: dict[str, None] = field(factory=dict[str, None])
+    served: set[str] = field(factory=set[str])
 
     @property
     def head(self) -> int:
         return self.log.head
 
-    @property
-    def glance(self) -> Any:
-        return self.log.glance
-
     async def moved(self, position: int) -> int:
-        await self.sender.has_looked()
         return await self.log.moved(position)
 
+    def glance(self, sql: str, *params: Any) -> Any:
+        rows = self.log.glance(sql, *params)
+        if sql == SQL["count_waiting"] and params[0] not in self.served:
+            assert rows == [(0,)]
+            self.looked[params[0]] = None
+            if len(self.looked) == self.batch:
+                self._race(list(self.looked))
+                self.looked.clear()
+        return rows
 
-@define
-class DuringTheWait(BetweenLookAndWait):
-    """A log in which something is sent as soon as all have begun to wait."""
+    def _race(self, agent_ids: Sequence[str]) -> None:
+        def commit(tx: Any) -> None:
+            for each in agent_ids:
+                self.sends(tx, each)
 
-    async def moved(self, position: int) -> int:
-        waits = asyncio.ensure_future(self.log.moved(position))
-        await asyncio.sleep(0)  # it has subscribed
-        await self.sender.has_looked()
-        return await waits
+        self.log.submit(commit)
+        self.log._writer._hand_over()  # as another process would, which does not wait for this loop
+        with stopwatch() as late:
+            while not self.log.glance(SQL["count_waiting"], agent_ids[-1])[0][0]:
+                late()
+        self.served.update(agent_ids)
+        self.sent += len(agent_ids)
+
+
+@contextmanager
+def stopwatch(limit_s: float = 60.0) -> Iterator[Callable[[], None]]:
+    """Lets other threads work, but not for ever."""
+    end = time.monotonic() + limit_s
+
+    def late() -> None:
+        assert time.monotonic() < end
+        time.sleep(0.0005)  # the writer has the interpreter
+
+    yield late
 
 
 async def _sends(t: Troupe, agent_id: str, text: str) -> None:
@@ -108,24 +109,26 @@ async def _reads(t: Troupe, *agent_ids: str) -> None:
 
 
 async def test_peers_37_10000_sends_that_race_a_look_lose_no_wake_up(tmp_path: Path) -> None:
-    agents, rounds = 100, 50
+    agents, rounds = 100, 100
     environ = {**ON, "CALLBOARD_AGENTS_MAX_OPEN": "100", "CALLBOARD_AGENTS_MAX_RUNNING": "100"}
     async with troupe(tmp_path, environ=environ) as t:
         root = await t.root()
         ids = [(await t.spawn(root, f"n{number}")).agent_id for number in range(agents)]
         for agent_id in ids:
             await finished(t, t.agents.agent(agent_id))
+
+        def sends(tx: Any, agent_id: str) -> None:
+            host_id = t.host.host_id
+            send(tx, agent_id, "hello", goes_on=False, author=PERSON, by=CLIENT, host_id=host_id)
+
         sent = 0
         for _ in range(rounds):
-            for when in (BetweenLookAndWait, DuringTheWait):
-                log: Any = when(t.host.log, Sender(t, ids))
-                messaging = Messaging(log, t.agents.settings, host_id=t.host.host_id)
-                mails = await asyncio.gather(
-                    *(messaging.mail(each, timeout_s=NEVER_S) for each in ids)
-                )
-                assert [mail.waiting for mail in mails] == [1] * agents
-                sent += log.sender.looked
-                await _reads(t, *ids)
+            log: Any = Racing(t.host.log, 50, sends)
+            messaging = Messaging(log, t.agents.settings, host_id=t.host.host_id)
+            mails = await asyncio.gather(*(messaging.mail(each, timeout_s=NEVER_S) for each in ids))
+            assert [mail.waiting for mail in mails] == [1] * agents
+            sent += log.sent
+            await _reads(t, *ids)
         assert sent == 10_000
 
 
