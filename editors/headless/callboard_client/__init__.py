@@ -12,7 +12,7 @@ from .client import Client
 from .connection import Handler
 from .errors import ClientError, ConnectionLost, ProtocolError, RemoteError, StartError
 from .options import DEFAULT_COMMAND, ClientOptions
-from .run import Run, RunOutcome, RunResult
+from .run import Run, RunOutcome, RunResult, RunUntil
 from .stream import CaughtUp, Delta, EventStream, StreamItem
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "Run",
     "RunOutcome",
     "RunResult",
+    "RunUntil",
     "StartError",
     "StreamItem",
 ]

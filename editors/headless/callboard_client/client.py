@@ -27,7 +27,7 @@ from .errors import ClientError, ConnectionLost, ProtocolError, RemoteError, Sta
 from .handshake import shake_hands
 from .options import ClientOptions
 from .process import ServerProcess
-from .run import Run
+from .run import Run, RunUntil
 from .stream import EventStream
 from .subscriptions import Subscriptions
 
@@ -234,9 +234,11 @@ class Client:
         delivery: Delivery = "auto",
         limits: Limits | None = None,
         deltas: bool = True,
+        until: RunUntil = "turn",
     ) -> Run:
         """One prompt from start to end, in a new session in `cwd` (default: this process's) or in
-        the session `session_id`. Iterate over it, or await its ``result()``."""
+        the session `session_id`. Iterate over it, or await its ``result()``. `until` ``rest``, it also
+        waits for the agents that were begun meanwhile, and for what they wake."""
         return Run(
             self,
             prompt,
@@ -249,6 +251,7 @@ class Client:
             delivery=delivery,
             limits=limits,
             deltas=deltas,
+            until=until,
         )
 
     # --- life cycle -------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from callboard_rpc.common import (
     UNSET,
@@ -30,7 +30,8 @@ from callboard_rpc.events import (
 from callboard_rpc.sessions import Session, SessionResult
 from callboard_rpc.streams import Scope
 
-from .errors import ClientError
+from .errors import ClientError, RemoteError
+from .resting import at_rest, may_bring_rest
 
 if TYPE_CHECKING:
     from .client import Client
@@ -41,9 +42,16 @@ RunOutcome: TypeAlias = TurnOutcome | Literal["parked", "dropped", "recorded"]
 process back; ``dropped``: it was cancelled while it waited, or its session was deleted; ``recorded``: it woke nobody."""
 
 
+RunUntil: TypeAlias = Literal["turn", "rest"]
+"""When a run is over. ``turn``: with the prompt's turn. ``rest``: when, besides, no agent of the session has
+work any more, and nothing that one has said will wake the session."""
+
+
 @frozen(kw_only=True)
 class RunResult:
-    """`final_text` is what the agent said last. `turn` is None when no turn took the prompt."""
+    """`final_text` is what the agent said last. `turn` is None when no turn took the prompt. Of a run
+    until ``rest`` all is of the session's last turn; ``cancelled`` is also one that was cancelled when
+    that turn had ended, and agents still worked."""
 
     session_id: SessionId
     outcome: RunOutcome
@@ -55,7 +63,8 @@ class RunResult:
 
 
 class Run:
-    """An async iterator of the run's events and deltas; it stops when the prompt's turn ends.
+    """An async iterator of the run's events and deltas; it stops when the prompt's turn ends, or when all
+    comes to rest (see `RunUntil`; only a root session can be waited for so).
 
     It follows a root session together with its children. Entering it (or its first step) creates
     the session, subscribes, then prompts, so that nothing is missed.
@@ -75,6 +84,7 @@ class Run:
         delivery: Delivery,
         limits: Limits | None,
         deltas: bool,
+        until: RunUntil,
     ) -> None:
         self._client = client
         self._prompt = prompt
@@ -92,7 +102,13 @@ class Run:
         self.event_seq: int | None = None
         """The seq of the prompt in its session, once it is durable."""
         self._result: RunResult | None = None
+        self._until: RunUntil = until
         self._cancelling = False
+        self._gone = False
+        """There is nothing that could go on."""
+        self._cut = False
+        self._stirred = False
+        """Something has happened after which all may be at rest."""
         self.turn_id: TurnId | None = None
         """The turn that answers the prompt, once that is known."""
 
@@ -121,37 +137,67 @@ class Run:
         """The next item and its JSON; raises `StopAsyncIteration` after the last one."""
         if self._stream is None:
             await self._begin()
-        assert self._stream is not None
-        if self._result is not None:
-            await self._stream.aclose()
+        stream = self._stream
+        assert stream is not None
+        if self._result is not None and await self._is_over(stream):
+            await stream.aclose()
             raise StopAsyncIteration
-        item, wire = await self._stream.receive()
-        if isinstance(item, Event) and item.session_id == self.session.session_id:
-            known = self.turn_id
-            self._observe(item)
-            if self._cancelling and known is None and self.turn_id is not None:
-                await self.cancel()  # the turn had begun before the queue was emptied
+        item, wire = await stream.receive()
+        if isinstance(item, Event):
+            self._stirred |= may_bring_rest(item.data)
+            if item.session_id == self.session.session_id:
+                known = self.turn_id
+                self._observe(item)
+                if self._cancelling and known is None and self.turn_id is not None:
+                    await self.cancel()  # the turn had begun before the queue was emptied
         return item, wire
+
+    async def _is_over(self, stream: EventStream) -> bool:
+        """Whether the run has ended, and everything of it was given out."""
+        if self._until == "turn" or self._gone:
+            return True
+        if not self._stirred or stream.waiting:
+            return False
+        self._stirred = False
+        root_id = self.session.session_id
+        try:
+            rests = await at_rest(self._client.sessions, self._client.agents, root_id)
+        except RemoteError as fault:
+            if fault.kind != "sessionNotFound":
+                raise
+            return False  # it was deleted, and the event that says so is on its way
+        if not rests:
+            return False
+        # what came to rest may have said something that has not arrived here yet
+        scope = Scope(kind="tree", id=root_id)
+        rest = await self._client.history.page(scope, after=stream.cursor, limit=1)
+        self._stirred = bool(rest.data) or stream.waiting
+        return not self._stirred
 
     async def result(self) -> RunResult:
         """How it ended; goes through what has not been iterated over."""
         async for _ in self:
             pass
         assert self._result is not None
+        if self._cut and self._result.outcome == "completed":
+            return evolve(self._result, outcome="cancelled")
         return self._result
 
     async def cancel(self, reason: str | None = None) -> None:
-        """Asks the server to end the turn, or to drop the prompt if none has taken it yet.
+        """Asks the server to end the turn, or to drop the prompt if none has taken it yet. A run until
+        ``rest`` ends with all that runs below its session, too.
 
         The iterator goes on to the end that this leads to.
         """
         self._cancelling = True
-        await self._client.sessions.cancel(
-            self.session.session_id,
-            turn_id=self.turn_id,
-            scope="turn" if self.turn_id is not None else "queue",
-            reason=reason,
-        )
+        session_id, sessions = self.session.session_id, self._client.sessions
+        if self.turn_id is None:
+            await sessions.cancel(session_id, scope="queue", reason=reason)
+        elif self._until == "turn":
+            await sessions.cancel(session_id, turn_id=self.turn_id, reason=reason)
+        else:
+            self._cut = self._result is not None
+            await sessions.cancel(session_id, scope="tree", reason=reason)
 
     async def aclose(self) -> None:
         """Stops watching. The turn goes on, unless it was cancelled."""
@@ -172,6 +218,8 @@ class Run:
             answer = await self._continue(self._session_id)
         self._session = session = answer.session
         whole = session.root_id == session.session_id
+        if not whole:
+            self._until = "turn"
         self._stream = self._client.events(
             Scope(kind="tree" if whole else "session", id=session.session_id),
             from_="now" if self._session_id is not None else "start",
@@ -188,6 +236,7 @@ class Run:
         self.event_seq = prompted.event_seq
         self.turn_id = prompted.turn_id
         if prompted.outcome == "recorded":
+            self._gone = True
             self._result = RunResult(session_id=session.session_id, outcome="recorded")
 
     async def _continue(self, session_id: SessionId) -> SessionResult:
@@ -208,12 +257,14 @@ class Run:
             case Ack(admits=admits) if self.event_seq in admits:
                 self.turn_id = event.turn_id
             case TriggersDropped(seqs=seqs) if self.event_seq in seqs:
+                self._gone = True
                 self._end("dropped")
             case SessionDeleted():
+                self._gone = True
                 self._end("dropped")
             case TurnParked(turn_id=turn_id) if turn_id == self.turn_id:
                 self._end("parked")
-            case TurnFinished(turn_id=turn_id) as end if turn_id == self.turn_id:
+            case TurnFinished(turn_id=turn_id) as end if turn_id == self.turn_id or self._result:
                 self._result = RunResult(
                     session_id=event.session_id,
                     outcome=end.outcome,

@@ -136,6 +136,11 @@ class EventStream:
     def closed(self) -> bool:
         return self._closed
 
+    @property
+    def waiting(self) -> bool:
+        """Whether something has reached this client that was not given out yet."""
+        return any(not isinstance(each, _Ack) for each in self._buffer)
+
     async def __aenter__(self) -> "EventStream":
         await self.subscribe()
         return self
