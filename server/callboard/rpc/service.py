@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from callboard_rpc.common import Actor
@@ -91,11 +92,29 @@ async def _main(wire: Wire, boot: Boot, opening: "Opening") -> int:
                 CallboardError("internal", "the server could not start; its log says why"),
             )
         logging.getLogger().setLevel(host.settings.log.level.upper())
+        if host.settings.log.file is not None:
+            _log_into(Path(host.settings.log.file).expanduser())
         for warning in host.warnings:
             _log.warning("%s", warning)
         for handler in logging.getLogger().handlers:
             handler.addFilter(RedactingFilter(host.redactor))
         return await _serve(wire, boot, opening, host)
+
+
+def _log_into(path: Path) -> None:
+    """Has the server's log written to a file of the user's own, instead of stderr."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
+        handler = logging.FileHandler(path, encoding="utf-8", errors="replace")
+    except (OSError, ValueError) as fault:
+        _log.warning("log.file cannot be written, so the log stays here: %s", fault)
+        return
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    root = logging.getLogger()
+    for each in root.handlers[:]:
+        root.removeHandler(each)
+    root.addHandler(handler)
 
 
 async def _serve(wire: Wire, boot: Boot, opening: "Opening", host: Host) -> int:
