@@ -13,12 +13,13 @@ from ..tools.base import Tool
 from ..turns.finish import Ending
 from ..turns.reservation import Grant
 from . import asks, interrupts, reports, siblings
+from .calling import SERVICE
 from .clock import keep_time
 from .interrupt_tools import INTERRUPT_TOOLS
 from .messaging_tools import MESSAGING_TOOLS
 from .projection import PROJECTION, SQL, find
 from .service import Agents
-from .tools import SERVICE, SEVEN
+from .tools import SEVEN
 
 INTERRUPTS = "interrupts"
 MESSAGING = "messaging"

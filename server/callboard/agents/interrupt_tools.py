@@ -9,10 +9,11 @@ from attrs import field, frozen
 
 from callboard_rpc.events import InterruptVerb
 
-from ..tools.base import Tool, ToolContext, ToolOutcome
+from ..tools.base import ToolContext, ToolOutcome
 from ..tools.schema import describe
+from .calling import agents_of, as_json, caller_of, of_parents, tool
 from .interrupts import Verb
-from .tools import INTERRUPT_AGENT, agents_of, as_json, caller_of, of_parents, preview_as
+from .tools import INTERRUPT_AGENT
 
 PERMISSION = INTERRUPT_AGENT.name
 
@@ -59,45 +60,39 @@ async def _abort(context: ToolContext, arguments: Abort) -> ToolOutcome:
     return await _interrupt(context, "abort", arguments.agent_id, arguments.reason)
 
 
-STEER_AGENT = Tool(
-    name="steer_agent",
-    description=(
+STEER_AGENT = tool(
+    "steer_agent",
+    (
         "Correct one of your agents while it works: at its next step it is told the reason, keeps what it "
         "has done, and goes on. 'ignored' means that it is being stopped already."
     ),
-    arguments=WithReason,
-    effect="kernel",
-    kind="other",
-    run=_steer,
-    preview=preview_as(lambda a: f"Correct {a.agent_id}: {a.reason}", "steer_agent"),
+    WithReason,
+    _steer,
+    lambda a: f"Correct {a.agent_id}: {a.reason}",
     permission=PERMISSION,
 )
 
-CANCEL_AGENT = Tool(
-    name="cancel_agent",
-    description=(
+CANCEL_AGENT = tool(
+    "cancel_agent",
+    (
         "Have one of your agents come to an end: at its next step it is told the reason, sums up what is "
         "done and what is left, and stops; its report comes to you."
     ),
-    arguments=WithReason,
-    effect="kernel",
-    kind="other",
-    run=_cancel,
-    preview=preview_as(lambda a: f"Cancel {a.agent_id}: {a.reason}", "cancel_agent"),
+    WithReason,
+    _cancel,
+    lambda a: f"Cancel {a.agent_id}: {a.reason}",
     permission=PERMISSION,
 )
 
-ABORT_AGENT = Tool(
-    name="abort_agent",
-    description=(
+ABORT_AGENT = tool(
+    "abort_agent",
+    (
         "Stop one of your agents at once, with all that it runs. It can be continued later; what it had "
         "said comes to you as a report."
     ),
-    arguments=Abort,
-    effect="kernel",
-    kind="other",
-    run=_abort,
-    preview=preview_as(lambda a: f"Abort {a.agent_id}", "abort_agent"),
+    Abort,
+    _abort,
+    lambda a: f"Abort {a.agent_id}",
     permission=PERMISSION,
 )
 

@@ -121,7 +121,7 @@ def _tell_later(
 ) -> Interrupted:
     """The newest steer wins; a cancel takes a steer's place; a steer behind a cancel, or behind an abort,
     is ignored and says so (interrupts-and-peers 1-3)."""
-    if agent.status not in ("running", "starting"):
+    if agent.status not in ("running", "starting") or _is_ending(tx, agent):
         return Interrupted(outcome="already_finished")
     waits = None if agent.pending is None else agent.pending.kind
     if waits in ("abort", "interrupt"):
@@ -135,6 +135,12 @@ def _tell_later(
         deadline_at = later(tx.now(), settings.cancel_grace_s)
     _request(tx, agent, verb, reason, deadline_at)
     return Interrupted(outcome="delivered", pending="cancel" if verb.kind == "cancel" else "steer")
+
+
+def _is_ending(tx: Transaction, agent: AgentState) -> bool:
+    """Whether the agent's turn takes in nothing more: how it ends is decided."""
+    owner = tx.one(TURN_SQL["owner"], agent.agent_id)
+    return owner is not None and owner[5] == "finalizing"
 
 
 # --- abort and interrupt ------------------------------------------------------------------------

@@ -5,22 +5,27 @@ from attrs import field, frozen
 
 from callboard_rpc.events import AskOutcome
 
-from ..tools.base import Tool, ToolContext, ToolFailure, ToolOutcome
+from ..tools.base import ToolContext, ToolFailure, ToolOutcome
 from ..tools.schema import describe
 from .asks import Ask
+from .calling import (
+    MAX_WAIT_MS,
+    WAIT_MS,
+    agents_of,
+    as_json,
+    caller_of,
+    grant_of,
+    tool,
+    with_codes,
+)
 from .frames import reply_text
 from .mail import MESSAGE_CHARS
 from .messaging import WRITES
 from .projection import find
 from .spawning import author_of
-from .tools import agents_of, as_json, caller_of, grant_of, preview_as, with_codes
-from .waiting import DEFAULT_WAIT_S, MAX_WAIT_S
 
 PARENT = "parent"
 """How the parent is called, by all its children; no agent can have that name."""
-
-_WAIT_MS = round(DEFAULT_WAIT_S * 1000)
-_MAX_WAIT_MS = round(MAX_WAIT_S * 1000)
 
 
 # --- message ------------------------------------------------------------------------------------
@@ -92,18 +97,16 @@ def _answer(asked: Ask) -> str:
     )
 
 
-MESSAGE = Tool(
-    name=WRITES,
-    description=(
+MESSAGE = tool(
+    WRITES,
+    (
         "Ask your parent something that you cannot decide, and get its reply; or let it, or an agent beside "
         "you, know something that it needs before you are done. You can write only a few times: do not "
         "report progress."
     ),
-    arguments=Say,
-    effect="kernel",
-    kind="other",
-    run=_say,
-    preview=preview_as(lambda a: f"Message to {a.to}: {a.text}", WRITES),
+    Say,
+    _say,
+    lambda a: f"Message to {a.to}: {a.text}",
     waits=True,
 )
 
@@ -134,14 +137,12 @@ async def _reply(context: ToolContext, arguments: Reply) -> ToolOutcome:
     return ToolOutcome(text=f"{agent.name!r} ({agent.agent_id}) has the reply, and goes on.")
 
 
-REPLY = Tool(
-    name="reply",
-    description="Answer a question of one of your agents, which waits for it.",
-    arguments=Reply,
-    effect="kernel",
-    kind="other",
-    run=_reply,
-    preview=preview_as(lambda a: f"Reply: {a.text}", "reply"),
+REPLY = tool(
+    "reply",
+    "Answer a question of one of your agents, which waits for it.",
+    Reply,
+    _reply,
+    lambda a: f"Reply: {a.text}",
 )
 
 
@@ -152,15 +153,13 @@ REPLY = Tool(
 class WaitForMessages:
     timeout_ms: int | None = field(
         default=None,
-        metadata=describe(
-            f"Longest wait. Default {_WAIT_MS}, at most {_MAX_WAIT_MS}; 0 only looks."
-        ),
+        metadata=describe(f"Longest wait. Default {WAIT_MS}, at most {MAX_WAIT_MS}; 0 only looks."),
     )
 
 
 @with_codes
 async def _wait(context: ToolContext, arguments: WaitForMessages) -> ToolOutcome:
-    timeout_ms = _WAIT_MS if arguments.timeout_ms is None else arguments.timeout_ms
+    timeout_ms = WAIT_MS if arguments.timeout_ms is None else arguments.timeout_ms
     if timeout_ms < 0:
         raise ToolFailure("invalid_argument: timeout_ms must not be negative; 0 only looks")
     mail = await agents_of(context).messaging.mail(context.session, timeout_s=timeout_ms / 1000)
@@ -168,17 +167,15 @@ async def _wait(context: ToolContext, arguments: WaitForMessages) -> ToolOutcome
     return ToolOutcome(text=as_json({"reason": reason, "waiting": mail.waiting}))
 
 
-WAIT_FOR_MESSAGES = Tool(
-    name="wait_for_messages",
-    description=(
+WAIT_FOR_MESSAGES = tool(
+    "wait_for_messages",
+    (
         "Wait until somebody has written to you, or the time is up. It tells only that something waits; you "
         "read it right after."
     ),
-    arguments=WaitForMessages,
-    effect="kernel",
-    kind="other",
-    run=_wait,
-    preview=preview_as(lambda a: "Wait for messages", "wait_for_messages"),
+    WaitForMessages,
+    _wait,
+    lambda a: "Wait for messages",
     waits=True,
 )
 

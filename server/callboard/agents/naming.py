@@ -9,6 +9,8 @@ RESERVED = frozenset({"parent", "root", "group"})
 """Words that mean somebody else where an agent's name can stand."""
 
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_BLANKS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+"""Letters, marks and symbols that show nothing."""
 
 
 def clean_name(name: str) -> str:
@@ -19,7 +21,7 @@ def clean_name(name: str) -> str:
     """
     # tabs and line ends at the ends are white space like any other, and gone here
     text = unicodedata.normalize("NFC", name.encode("utf-8", "replace").decode()).strip()
-    unseen = sorted({c for c in text if unicodedata.category(c) in _UNSEEN})
+    unseen = sorted({c for c in text if c in _BLANKS or unicodedata.category(c) in _UNSEEN})
     if unseen:
         code = f"U+{ord(unseen[0]):04X}"
         raise _refused(f"an agent's name cannot hold the character {code}; use letters and spaces")

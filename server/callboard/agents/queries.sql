@@ -75,6 +75,11 @@ WHERE o.fence IS NULL
           SELECT 1 FROM turns t WHERE t.session_id = a.agent_id AND t.state = 'parked')))
 ORDER BY a.agent_id;
 
+-- Agents that were to be closed by a host that is gone.
+-- name: half_closed
+SELECT a.agent_id FROM agents a LEFT JOIN owners o ON o.session_id = a.agent_id
+WHERE a.closing = 1 AND a.status <> 'closed' AND o.fence IS NULL ORDER BY a.spawned_pos;
+
 -- name: hold
 UPDATE heads SET held_through = seq WHERE session_id = ?;
 

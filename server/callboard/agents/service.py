@@ -45,6 +45,7 @@ T = TypeVar("T")
 MAX_HOPS = 64
 """How far up from a target its ancestors are followed (interrupts-and-peers 9)."""
 
+_CLOSED = "the agent was closed"
 _NEVER_BEGUN = "the server that was to run this agent is gone; continue it"
 _ADRIFT = "it was at work when it was exported; continue it"
 
@@ -237,10 +238,12 @@ class Agents:
         )
 
     def _known_tools(self, tools: Sequence[str], scope: frozenset[str] | None) -> frozenset[str]:
-        """Raises invalidParams for names that are no tools, or that the parent may not use itself."""
+        """Raises invalidParams for what names no tool, or none that the parent may use itself."""
         usable = sorted(t.name for t in self._registry if in_scope(t.name, scope))
         unknown = sorted(
-            t for t in set(tools) if t not in usable and not (t.endswith("*") and len(t) > 1)
+            wanted
+            for wanted in set(tools)
+            if not any(in_scope(name, frozenset({wanted})) for name in usable)
         )
         if unknown:
             raise invalid(
@@ -354,7 +357,7 @@ class Agents:
 
         async def work() -> None:
             if await self._log.transact(commit):
-                await self._sessions.close(agent_id, by=by, reason="the agent was closed")
+                await self._sessions.close(agent_id, by=by, reason=_CLOSED)
 
         await self._durably(work())
         return self.agent(agent_id)
@@ -448,7 +451,10 @@ class Agents:
     async def reconcile(self) -> None:
         """Interrupts, once, children that were to begin under a host that is gone: nothing of them runs
         until somebody continues them (coordination 21, 22). What ran was interrupted with its turn; what
-        was under way when it was exported is nobody's here."""
+        was under way when it was exported is nobody's here. What was being closed is closed."""
+        for (agent_id,) in self._log.glance(SQL["half_closed"]):
+            # should the host that does it live after all, both of them close it once
+            await self._sessions.close(agent_id, by=SYSTEM, reason=_CLOSED)
 
         def commit(tx: Transaction) -> None:
             for (agent_id,) in tx.all(SQL["never_begun"]):

@@ -91,11 +91,10 @@ def apply(state: AgentState, event: Any) -> AgentState:
         case AgentClosed() | SessionClosed():
             return _in_status(state, "closed")
         case AgentCloseRequested():
-            return attrs.evolve(state, closing=True)
+            return attrs.evolve(state, closing=True, deadline_at=None)  # it has no more time at all
         case AgentInterruptRequested():
-            return attrs.evolve(
-                state, pending=event, deadline_at=state.deadline_at or event.deadline_at
-            )
+            deadline_at = None if state.closing else state.deadline_at or event.deadline_at
+            return attrs.evolve(state, pending=event, deadline_at=deadline_at)
         case AgentInterruptConsumed() if state.pending is not None:
             cancels = state.pending.kind == "cancel"
             return attrs.evolve(

@@ -129,3 +129,5 @@ class Tool:
     permission: str | None = None
     """Another name under which policy knows it, as it knows several that do one kind of thing: what is
     said of that name is said of all of them. What is said of its own is said of it alone."""
+    invalid_code: str | None = None
+    """What a result begins with when the arguments are not valid, for a tool whose errors have codes."""

@@ -141,7 +141,8 @@ class Caller:
             call.preview = await tool.preview(self._context(call.call_id), call.arguments)
         except ToolFailure as failure:
             if call.arguments is None or call.index == 0:
-                call.fault = str(failure)
+                coded = call.arguments is None and tool.invalid_code is not None
+                call.fault = f"{tool.invalid_code}: {failure}" if coded else str(failure)
                 return False
             # an earlier call of this answer may yet make it possible: show what was asked
             call.unseen = True

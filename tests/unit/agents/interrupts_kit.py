@@ -1,6 +1,7 @@
 """What the tests of interrupts share: agents that are held in their first request."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 from agents_kit import Troupe
@@ -57,3 +58,10 @@ async def deny(t: Troupe, root: str, tool: str) -> None:
         session_id=SessionId(root),
     )
     await t.host.approvals.add_rule(rule)
+
+
+def allow(folder: Path, **policy: str) -> None:
+    """Sets what policy says of effects, for hosts that are opened afterwards."""
+    (folder / "config").mkdir(exist_ok=True)
+    lines = [f'{key} = "{value}"' for key, value in policy.items()]
+    (folder / "config" / "config.toml").write_text("\n".join(["[approvals.policy]", *lines, ""]))

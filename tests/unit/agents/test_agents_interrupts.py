@@ -8,7 +8,7 @@ import pytest
 from agents_kit import Cast, Troupe, troupe
 from agents_races import tell, tree, verb
 from attrs import define
-from interrupts_kit import ANOTHER, LOOK, after, frames, held, terminals
+from interrupts_kit import ANOTHER, LOOK, after, allow, frames, held, terminals
 
 from callboard.log.clock import later
 from callboard.models.base import AssistantMessage, Text
@@ -77,7 +77,7 @@ async def test_peers_4_a_steer_keeps_what_was_done_and_calls_that_have_not_begun
     pause = Pause()
     async with troupe(tmp_path) as t:
         writes = [("write_file", {"path": f"{n}.txt", "content": "x"}) for n in range(2)]
-        _allow(tmp_path, write="allow")
+        allow(tmp_path, write="allow")
         root = await t.root()
         t.cast.parts["one"] = [after(pause, calls(*writes)), speaks("done")]
         agent = await t.spawn(root, "one")
@@ -87,12 +87,6 @@ async def test_peers_4_a_steer_keeps_what_was_done_and_calls_that_have_not_begun
         ended = await t.ended(agent)
         assert [s for _, s in results(await t.log(agent.agent_id))] == ["superseded"] * 2
         assert ended.status == "completed" and await terminals(t, agent) == []
-
-
-def _allow(folder: Path, **policy: str) -> None:
-    (folder / "config").mkdir(exist_ok=True)
-    lines = [f'{key} = "{value}"' for key, value in policy.items()]
-    (folder / "config" / "config.toml").write_text("\n".join(["[approvals.policy]", *lines, ""]))
 
 
 # --- the grace ----------------------------------------------------------------------------------
@@ -231,7 +225,7 @@ async def test_peers_6_a_cancel_that_is_not_obeyed_in_its_grace_becomes_an_abort
 async def test_peers_7_an_abort_ends_a_command_with_all_its_processes_and_no_result_follows(
     tmp_path: Path,
 ) -> None:
-    _allow(tmp_path, execute="allow")
+    allow(tmp_path, execute="allow")
     command = "sleep 600 & echo $! > pids; echo $$ >> pids; touch began; wait"
     cast = Cast(one=[calls(("run_command", {"command": command}))])
     async with troupe(tmp_path, cast) as t:
