@@ -119,6 +119,11 @@ class Run:
             raise ClientError("the run has not begun: enter it, or iterate over it")
         return self._session
 
+    @property
+    def has_answered(self) -> bool:
+        """Whether the prompt's turn has ended; of a run until ``rest``, more may be to come."""
+        return self._result is not None
+
     async def __aenter__(self) -> Run:
         await self._begin()
         return self

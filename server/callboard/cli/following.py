@@ -37,6 +37,11 @@ _EXITS: dict[RunOutcome, Exit] = {
 class Followed(Protocol):
     """What can be followed to its end: a `Run`, or the rest of a turn that was parked."""
 
+    @property
+    def has_answered(self) -> bool:
+        """Whether the turn itself has ended; what it has begun may yet work."""
+        ...
+
     async def receive(self) -> tuple[StreamItem, Json]: ...
 
     async def result(self) -> RunResult: ...
@@ -55,6 +60,8 @@ class Follower:
     interrupts: Interrupts
     timeout_s: float | None
     _result: RunResult | None = field(default=None, init=False)
+    _answered: anyio.Event = field(factory=anyio.Event, init=False)
+    _late: bool = field(default=False, init=False)
 
     async def follow(self) -> Exit:
         """Returns when the run has ended, by whatever way."""
@@ -83,10 +90,7 @@ class Follower:
 
             async def overdue() -> None:
                 if self.timeout_s is not None:
-                    await anyio.sleep(self.timeout_s + _OVERTIME_S)
-                    self._say("the server did not end the turn in time: cancelling it")
-                    await self._cancel("timed out")
-                    await anyio.sleep(_OVERTIME_S)
+                    await self._overdue(self.timeout_s)
                     await end(Exit.TIMED_OUT)
 
             tasks.start_soon(watch)
@@ -100,12 +104,25 @@ class Follower:
         try:
             while True:
                 item, wire = await self.run.receive()
+                if self.run.has_answered:
+                    self._answered.set()
                 if self.presenter is not None:
                     self.presenter.show(item)
                 elif isinstance(item, Event):
                     write_json_line(wire)
         except StopAsyncIteration:
             self._result = await self.run.result()
+
+    async def _overdue(self, timeout_s: float) -> None:
+        """Returns when the time is up, and what still ran has had its chance to end."""
+        await anyio.sleep(timeout_s)
+        with anyio.move_on_after(_OVERTIME_S):
+            await self._answered.wait()  # the server ends the turn; what it has begun, it does not
+        if not self._answered.is_set():
+            self._say("the server did not end the turn in time: cancelling it")
+        self._late = True
+        await self._cancel("timed out")
+        await anyio.sleep(_OVERTIME_S)
 
     async def _cancel_when_asked(self) -> None:
         await self.interrupts.first.wait()
@@ -128,5 +145,5 @@ class Follower:
         assert result is not None
         if self.presenter is not None:
             self.presenter.footer(result.outcome, result.duration_ms, usage(result.usage))
-        code = _EXITS.get(result.outcome, Exit.FAILED)
+        code = Exit.TIMED_OUT if self._late else _EXITS.get(result.outcome, Exit.FAILED)
         return Exit.DENIED if code is Exit.OK and self.approver.denied else code

@@ -1,7 +1,7 @@
 """Shows a session as it happens."""
 
 import anyio
-from attrs import define, field
+from attrs import Factory, define, field
 from rich.console import Console
 from rich.live import Live
 
@@ -13,6 +13,7 @@ from callboard_rpc.events import (
     ApprovalDecision,
     ApprovalRequest,
     CancelRequested,
+    Delivered,
     DeliveriesDropped,
     Directive,
     Error,
@@ -37,8 +38,14 @@ from callboard_rpc.events import (
 )
 
 from . import cards
+from .crew import Crew
 from .terminal import block, line
 from .wording import OUTCOME_WORDS, duration, usage
+
+_OF_AGENTS = frozenset({"report", "question", "update", "continue", "information", "sibling"})
+"""Deliveries of which the event of their sender tells."""
+_TOLD_ALREADY = "<agent-interrupt"
+"""How a directive begins whose wish was an event."""
 
 
 @define
@@ -76,6 +83,10 @@ class Presenter:
     _open_kind: str | None = None
     _live: Live | None = None
     _last_error: str | None = None
+    crew: Crew = field(
+        init=False, default=Factory(lambda self: Crew(root=self.root), takes_self=True)
+    )
+    """The agents below `root`, by their names."""
 
     def show(self, item: StreamItem) -> None:
         match item:
@@ -155,22 +166,31 @@ class Presenter:
     # --- events -----------------------------------------------------------------------------------
 
     def _event(self, event: Event) -> None:
+        told = self.crew.tell(event)
+        if told is not None:
+            self._lines([told])
+            return
         own = event.session_id == self.root
         match event.data:
             case Message() as message:
                 self._message(event, message, own=own)
+            case Directive(text=text) if text.startswith(_TOLD_ALREADY) and not own:
+                return
             case Directive(author=author, text=text):
                 self.say((f"» {author.name}: ", "magenta"), text)
             case ToolCall() as call:
                 self._calls[call.call_id] = call
-                self._running[call.call_id] = call.title or call.name
+                title = call.title or call.name
+                label = self.crew.label(event.session_id)
+                self._running[call.call_id] = f"{label}: {title}" if label else title
                 self._show_running()
             case ToolResult() as result:
-                self._result(result, own=own)
+                self._result(event, result, own=own)
             case PlanUpdated() as update:
                 self._lines(cards.plan(update))
             case Error(error=failure):
-                self._error(failure.message)
+                label = self.crew.label(event.session_id)
+                self._error(f"{label}: {failure.message}" if label else failure.message)
             case TurnStarted(model=model, mode=mode):
                 self.model = model if own else self.model
                 if self.details:
@@ -220,6 +240,9 @@ class Presenter:
                 return
 
     def _message(self, event: Event, message: Message, *, own: bool) -> None:
+        if message.delivered is not None and message.delivered.kind in _OF_AGENTS:
+            self._delivery(event, message, message.delivered)
+            return
         if message.from_outside:
             if event.seq != self.hidden_seq or not own:
                 self.settle()
@@ -228,7 +251,8 @@ class Presenter:
         text = _text(message)
         if not own:
             if text:
-                self.say((f"  {message.author.name}: ", "magenta"), (text, "dim"))
+                name = self.crew.label(event.session_id) or message.author.name
+                self.say((f"  {name}: ", "magenta"), (text, "dim"))
             return
         streamed = self._streamed.pop((message.message_id, "answer"), None)
         self._streamed.pop((message.message_id, "thought"), None)
@@ -244,7 +268,14 @@ class Presenter:
         if message.partial:
             self.say(("(cut off)", "yellow"))
 
-    def _result(self, result: ToolResult, *, own: bool) -> None:
+    def _delivery(self, event: Event, message: Message, delivered: Delivered) -> None:
+        """What agents say is told when they say it. This is the other one taking it in."""
+        if not message.joined and delivered.kind not in ("continue", "information", "sibling"):
+            label = self.crew.label(event.session_id)
+            what = f"the {delivered.kind} of {message.author.name}"
+            self.say((f"← {label} takes in {what}" if label else f"← {what}", "dim"))
+
+    def _result(self, event: Event, result: ToolResult, *, own: bool) -> None:
         call = self._calls.pop(result.call_id, None)
         self._running.pop(result.call_id, None)
         self.settle()
@@ -252,7 +283,8 @@ class Presenter:
             return  # what it changed is shown by its own event
         shown = cards.result_line(call, result)
         if not own:
-            shown = line("  ").append_text(shown)
+            label = self.crew.label(event.session_id)
+            shown = line(("  " + (f"{label} " if label else ""), "magenta")).append_text(shown)
         self.console.print(shown, soft_wrap=True)
         told = result.status == "denied" and result.call_id in self._refused
         if own and not told:

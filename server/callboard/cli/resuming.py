@@ -65,6 +65,10 @@ class Resumed:
                 case _:
                     pass
 
+    @property
+    def has_answered(self) -> bool:
+        return self._result is not None
+
     async def receive(self) -> tuple[StreamItem, Json]:
         """The next item and its JSON; raises `StopAsyncIteration` after the last one."""
         if self._result is not None:

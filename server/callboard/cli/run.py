@@ -55,9 +55,10 @@ async def run(
 ) -> int:
     """Prompt an agent, watch it work, answer what it asks.
 
-    Ctrl-C cancels the turn; a second Ctrl-C ends it at once.
+    When its turn has ended, this waits for the agents that it has started, and for what their reports
+    make it do. Ctrl-C cancels all of it; a second Ctrl-C ends it at once.
 
-    The exit code tells the outcome: 0 completed, 1 failed, 2 bad input, 3 something was refused
+    The exit code tells the outcome of its last turn: 0 completed, 1 failed, 2 bad input, 3 something was refused
     because nobody could be asked, or waits for an approval, 124 timed out, 130 cancelled.
 
     Parameters
@@ -128,6 +129,7 @@ async def run(
                 mode=mode,
                 limits=limits,
                 deltas=not json,
+                until="rest",
             )
             async with turn:
                 interrupts.scope = None
@@ -157,6 +159,8 @@ async def _follow(
             model=session.model,
         )
         _introduce(presenter, session.session_id)
+        async for agent in client.agents.list(session.session_id):
+            presenter.crew.add(agent)
     approver = Approver(
         root=session.root_id,
         policy=policy,
