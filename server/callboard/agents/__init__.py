@@ -1,5 +1,6 @@
 """Child agents: a durable graph below each root session, and what its members can do to each other.
 
-`state` reduces an agent's events, `projection` keeps the table that follows from it, `spawning`, `mail`,
-`reports` and `closing` are pieces of transactions, `service` is what others call, `tools` what a model may.
+`state` reduces an agent's events, `projection` keeps the tables that follow from them. `spawning`, `mail`,
+`asks`, `siblings`, `interrupts` and `reports` are pieces of transactions, `service`, `messaging` and
+`waiting` are what others call, `tools`, `messaging_tools` and `interrupt_tools` what a model may.
 """

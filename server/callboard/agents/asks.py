@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 from attrs import frozen
 
-from callboard_rpc.common import Actor, AskId, CallId
+from callboard_rpc.common import Actor, AskId, CallId, TextContent
 from callboard_rpc.convert import structure_lenient
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import AgentAsked, AgentReplied, AskOutcome, Author
@@ -18,11 +18,13 @@ from callboard_rpc.events import AgentAsked, AgentReplied, AskOutcome, Author
 from ..config.settings import AgentSettings
 from ..log.clock import later
 from ..log.transaction import Transaction
+from ..sessions.inbox import deliveries
+from ..sessions.inbox.state import Envelope
 from ..turns.boundary import Query
 from ..turns.finish import Ending
 from ..turns.projection import SQL as TURN_SQL
 from ..turns.reservation import SYSTEM, Grant, assert_fence
-from .frames import question_text, update_text
+from .frames import question_text, reply_text, update_text
 from .mail import must_be_open
 from .projection import SQL
 from .reports import notify
@@ -150,7 +152,7 @@ def moot(query: Query, asked: Ask) -> AskOutcome | None:
     something else that does not wait (an interrupt, a steer, a message to go on with)."""
     if not _is_there(query, asked.parent_id):
         return "parent_gone"
-    if query(SQL["called_away"], asked.agent_id):
+    if query(SQL["is_called"], asked.agent_id):
         return "cancelled"
     if query(TURN_SQL["pending_steers"], asked.agent_id):
         return "cancelled"
@@ -218,9 +220,41 @@ def expire(tx: Transaction, now: str) -> None:
         settle(tx, ask_id, "timed_out")
 
 
-def parent_ended(tx: Transaction, grant: Grant, ending: Ending) -> None:
-    """A `Hook`. A parent whose server is gone answers nothing before somebody continues it, so its
-    children, which may run elsewhere, go on without (interrupts-and-peers 28)."""
+# --- the end of a turn --------------------------------------------------------------------------
+
+
+def ended(tx: Transaction, grant: Grant, ending: Ending) -> None:
+    """The part of a `Hook`; the turn's own open questions have been settled by then (`reports.ended`).
+
+    A parent whose server is gone answers nothing before somebody continues it, so its children, which
+    may run elsewhere, go on without (interrupts-and-peers 28).
+    """
     if ending.outcome == "interrupted":
         for ask_id, *_ in tx.all(SQL["open_asks_to"], grant.session_id):
             settle(tx, ask_id, "parent_restarted")
+    _keep_replies(tx, grant)
+
+
+def _keep_replies(tx: Transaction, grant: Grant) -> None:
+    """A reply whose call was cut off in the very moment in which it came lies in the child's inbox for
+    its next turn: whoever gave it was told that the child has it."""
+    cut_off = {r.value.call_id for r in tx.appended if r.type == "tool_result"}
+    for ask_id, call_id, text, author in tx.all(
+        SQL["replies_in_turn"], grant.session_id, grant.turn_id
+    ):
+        if call_id not in cut_off:
+            continue
+        by = structure_lenient(orjson.loads(author), Author)
+        envelope = Envelope(
+            delivery_id=ask_id,
+            content=(TextContent(text=reply_text(by, text)),),
+            author=by,
+            kind="information",
+            meta={"askId": ask_id},
+        )
+        owner = tx.one(TURN_SQL["owner"], grant.session_id)
+        assert owner is not None  # the fence was asserted
+        accepted = deliveries.deliver(
+            tx, grant.session_id, envelope, by=SYSTEM, host_id=owner[4], insist=True
+        )
+        deliveries.leave(tx, grant.session_id, accepted.generation)

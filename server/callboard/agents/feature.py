@@ -47,7 +47,7 @@ def feature(settings: Settings) -> Feature:
         withholds=() if MESSAGING in settings.features else (siblings.KIND,),
         projections=(PROJECTION,),
         openings=(Opening(name=SERVICE, may_begin=may_begin, begun=reports.begun),),
-        hooks=(ended, asks.parent_ended),
+        hooks=(ended, asks.ended),
         closings=(_closed,),
         service=_service,
         recovers=Agents.reconcile,

@@ -106,6 +106,7 @@ def _on_asked(tx: Transaction, record: Record) -> None:
         asked.expires_at,
         int(asked.expects_reply),
         record.turn_id,
+        asked.call_id,
     )
 
 

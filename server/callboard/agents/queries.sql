@@ -205,8 +205,8 @@ WHERE a.root_id = ?1 AND k.outcome IS NULL AND k.expects_reply = 1
 -- Questions.
 
 -- name: insert_ask
-INSERT INTO asks (ask_id, agent_id, parent_id, text, asked_at, expires_at, expects_reply, turn_id)
-SELECT ?1, ?2, a.parent_id, ?3, ?4, ?5, ?6, ?7 FROM agents a WHERE a.agent_id = ?2
+INSERT INTO asks (ask_id, agent_id, parent_id, text, asked_at, expires_at, expects_reply, turn_id, call_id)
+SELECT ?1, ?2, a.parent_id, ?3, ?4, ?5, ?6, ?7, ?8 FROM agents a WHERE a.agent_id = ?2
 ON CONFLICT (ask_id) DO NOTHING;
 
 -- name: settle_ask
@@ -223,18 +223,15 @@ SELECT k.ask_id, k.agent_id, a.name, k.text, k.asked_at, k.expires_at
 FROM asks k JOIN agents a ON a.agent_id = k.agent_id
 WHERE k.parent_id = ? AND k.outcome IS NULL AND k.expects_reply = 1 ORDER BY k.asked_at, k.ask_id;
 
+-- name: replies_in_turn
+SELECT ask_id, call_id, reply, replied_by FROM asks
+WHERE agent_id = ? AND turn_id = ? AND outcome = 'replied' AND call_id IS NOT NULL ORDER BY ask_id;
+
 -- name: count_asks
 SELECT count(*) FROM asks WHERE agent_id = ?;
 
--- What ends an agent's wait for a reply before one has come: its parent is not there any more, or
--- something is said to it that does not wait.
 -- name: parent_is_there
 SELECT 1 FROM sessions WHERE session_id = ? AND closed = 0;
-
--- name: called_away
-SELECT 1 FROM agents WHERE agent_id = ?1 AND pending IS NOT NULL
-UNION ALL SELECT 1 FROM inbox i JOIN inboxes n ON n.session_id = i.session_id
-WHERE i.session_id = ?1 AND i.policy = 'interrupt_wait' AND i.generation <= n.activated LIMIT 1;
 
 -- Messages between siblings.
 

@@ -173,7 +173,7 @@ class Waiting:
         glance = self._log.glance
         if glance(TURN_SQL["pending_steers"], parent_id) or glance(SQL["is_called"], parent_id):
             return True
-        return any(kind == "update" for kind in told.values())
+        return any(kind in ("question", "update") for kind in told.values())
 
     def _agent(self, agent_id: str) -> AgentState:
         agent = find(self._log.glance, agent_id)

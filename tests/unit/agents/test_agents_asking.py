@@ -17,6 +17,7 @@ from messaging_kit import (
 )
 
 from callboard.agents.interrupts import Verb
+from callboard.agents.messaging import Messaging
 from callboard.models.base import ModelRequest
 from callboard_rpc.common import Actor
 from callboard_rpc.errors import CallboardError
@@ -62,6 +63,7 @@ async def test_peers_20_a_question_ends_the_wait_of_its_parent_and_the_child_goe
         assert (told["agent"], told["text"]) == ("one", "which <colour>?")
         assert cast.read("root", 2)[0]["agents"][0]["status"] == "running"
         assert cast.read("one") == ['<agent-reply from="parent">\n&lt;blue&gt;\n</agent-reply>']
+        assert waiting_for(t, t.child(root, "one").agent_id) == []
 
         records = await t.log(root)
         notified = of(records, "agent_notification_delivered")
@@ -118,6 +120,24 @@ async def test_peers_20_news_end_the_wait_and_come_right_after_it(tmp_path: Path
         heard = cast.heard("root", 2)
         assert 'reply="not wanted"' in heard and "half &lt;done&gt;" in heard
         pause.open.set()
+
+
+async def test_peers_20_a_question_of_another_child_ends_the_wait_and_comes_right_after_it(
+    tmp_path: Path,
+) -> None:
+    """One that was not waited for."""
+    cast = Cast(root=[calls(("wait_agents", {"agent_ids": ["two"]})), speaks("noted")])
+    async with troupe(tmp_path, cast, environ=ON) as t:
+        root = await t.root()
+        one, _ = await at_work(t, root, "one"), await at_work(t, root, "two")
+        await t.say(root)
+        await until_event(t, root, "tool_call")
+        ask_id, waits = await one.asking()
+        await t.idle(root)
+        told = cast.read("root", 1)[0]
+        assert told["reason"] == "message" and "questions" not in told
+        assert cast.heard("root", 1).count(ask_id) == 1
+        waits.cancel()
 
 
 # --- a parent that does something else ----------------------------------------------------------
@@ -452,6 +472,31 @@ async def test_peers_20_what_waits_does_not_call_a_child_away_from_its_question(
         assert not waits.done()
         await t.agents.reply(ask_id, "yes", author=PERSON, by=CLIENT)
         assert (await waits).outcome == "replied"
+
+
+async def test_peers_24_a_reply_that_meets_the_end_of_the_turn_is_there_in_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The call that waits is cut off when the reply is committed, and before it has told of it."""
+
+    async def never(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Messaging, "_ended", never)
+    cast = Cast(one=[ASKS])
+    async with troupe(tmp_path, cast, environ=ON) as t:
+        root = await t.root()
+        agent = await t.spawn(root, "one")
+        asked = await until_event(t, agent.agent_id, "agent_asked")
+        await t.agents.reply(asked.ask_id, "<blue>", author=PERSON, by=CLIENT)
+    async with troupe(tmp_path, cast, environ=ON) as t:
+        records = await t.log(agent.agent_id)
+        assert settled(records) == [(asked.ask_id, "replied")]
+        assert results(records) == [("message", "interrupted")]
+        assert len(of(records, "turn_started")) == 1
+        await t.agents.send(agent.agent_id, "go on", goes_on=True, author=PERSON, by=CLIENT)
+        await finished(t, agent)
+        assert cast.heard("one").count('<agent-reply from="person">\n&lt;blue&gt;') == 1
 
 
 # --- restarts -----------------------------------------------------------------------------------

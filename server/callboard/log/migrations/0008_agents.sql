@@ -31,6 +31,7 @@ CREATE TABLE asks (
   expires_at      TEXT,
   expects_reply   INTEGER NOT NULL,
   turn_id         TEXT,
+  call_id         TEXT,
   outcome         TEXT,
   reply           TEXT,
   replied_by      TEXT
