@@ -498,6 +498,39 @@ def test_design_5_the_configured_policy_goes_from_special_to_general() -> None:
     assert effect_of(read("/ws/a"), configured) == "ask"
 
 
+def _interrupts(tool: str) -> Call:
+    return Call(tool=tool, effect="kernel", roots=(ROOT,), permission="interrupt_agent")
+
+
+@pytest.mark.parametrize("effect", ["deny", "ask"])
+def test_peers_11_what_is_said_of_a_shared_permission_holds_for_every_tool_that_has_it(
+    effect: Effect,
+) -> None:
+    of_all = ("steer_agent", "cancel_agent", "abort_agent")
+    said = [
+        attrs.evolve(WORK, rules=(rule(effect, "interrupt_agent"),)),
+        attrs.evolve(WORK, policy={"interrupt_agent": effect}),
+        attrs.evolve(WORK, narrowing={"interrupt_agent": effect}),
+        attrs.evolve(WORK, ceiling=attrs.evolve(WORK, rules=(rule(effect, "interrupt_agent"),))),
+    ]
+    for permissions in said:
+        assert {effect_of(_interrupts(tool), permissions) for tool in of_all} == {effect}
+        assert effect_of(PLAN, permissions) == "allow"
+    # what is said of one is said of that one
+    for permissions in (
+        attrs.evolve(WORK, rules=(rule(effect, "abort_agent"),)),
+        attrs.evolve(WORK, policy={"abort_agent": effect}),
+    ):
+        assert [effect_of(_interrupts(tool), permissions) for tool in of_all] == [
+            "allow",
+            "allow",
+            effect,
+        ]
+    # and goes before what is said of all, unless that denies
+    both = attrs.evolve(WORK, policy={"interrupt_agent": effect, "abort_agent": "allow"})
+    assert effect_of(_interrupts("abort_agent"), both) == ("deny" if effect == "deny" else "allow")
+
+
 def test_a_denial_for_an_effect_beats_an_allowance_for_a_tool() -> None:
     policy: dict[str, Effect] = {
         "execute": "deny",
