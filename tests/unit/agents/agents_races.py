@@ -59,6 +59,13 @@ async def ended(t: Troupe, agent_id: str, turns: int = 1) -> None:
         await t.host.log.moved(t.host.log.head)
 
 
+async def in_call(t: Troupe, session_id: str, tool: str = "wait_agents") -> None:
+    """Until a call of the session runs."""
+    sql = "SELECT 1 FROM open_calls WHERE session_id = ? AND name = ?"
+    while not t.host.log.glance(sql, session_id, tool):
+        await t.host.log.moved(t.host.log.head)
+
+
 async def wire_log(host: Host, session_id: str) -> list[dict[str, Any]]:
     """A session's log as the wire has it."""
     return [

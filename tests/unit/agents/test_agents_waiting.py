@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from agents_kit import Cast, Troupe, troupe
-from agents_races import born, tell, verb
+from agents_races import born, in_call, tell, verb
 
 from callboard.agents.waiting import MAX_WAIT_S
 from harness.inside import CLIENT
@@ -66,7 +66,7 @@ async def test_coordination_40_a_wait_ends_when_one_of_several_has_ended(tmp_pat
         await first.came()
         cast.parts["root"] = [waiting(), speaks("good")]
         await t.say(root)
-        await _waits(t, root)
+        await in_call(t, root)
         first.open.set()
         await t.idle(root)
         (waited,) = cast.read("root", 1)
@@ -78,13 +78,6 @@ async def test_coordination_40_a_wait_ends_when_one_of_several_has_ended(tmp_pat
         pause.open.set()
         await t.ended(one)
         assert two.agent_id
-
-
-async def _waits(t: Troupe, session_id: str, tool: str = "wait_agents") -> None:
-    """Until a call of the session runs."""
-    sql = "SELECT 1 FROM open_calls WHERE session_id = ? AND name = ?"
-    while not t.host.log.glance(sql, session_id, tool):
-        await t.host.log.moved(t.host.log.head)
 
 
 async def test_coordination_41_a_wait_that_is_over_says_how_things_stand(tmp_path: Path) -> None:
@@ -135,7 +128,7 @@ async def test_coordination_43_cancelling_the_root_ends_its_wait_and_not_its_age
         agent = await t.spawn(root, "one")
         await pause.came()
         await t.say(root)
-        await _waits(t, root)
+        await in_call(t, root)
         await t.host.sessions.cancel(root, by=CLIENT)
         await t.idle(root)
         assert the_end(await t.log(root)).outcome == "cancelled"
@@ -210,7 +203,7 @@ async def test_coordination_41_a_wait_ends_for_whatever_is_said_to_the_one_that_
             cast.parts["mid"].insert(0, calls(("spawn_agent", {"name": "below", "message": "go"})))
             waiter = (await t.spawn(root, "mid")).agent_id
             await pause.came()
-        await _waits(t, waiter)
+        await in_call(t, waiter)
         if how == "steer":
             await t.say(root, "look here", delivery="steer")
         elif how == "continue":
@@ -357,7 +350,7 @@ async def test_messaging_5_the_result_is_that_runs_end_and_no_later_line(tmp_pat
         await t.say(root)
         await pause.came()
         agent_id = await born(t, root, "one")
-        await _waits(t, root, "spawn_agent")
+        await in_call(t, root, "spawn_agent")
 
         def continues(records: list[Any]) -> None:
             if any(r.type == "turn_finished" and r.session_id == agent_id for r in records):
