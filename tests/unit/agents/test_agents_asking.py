@@ -335,6 +335,26 @@ async def test_peers_23_the_ninth_send_is_refused_whatever_it_is_and_after_a_res
         assert len(of(await t.log(child.agent_id), "agent_asked")) == 8
 
 
+async def test_peers_22_23_of_many_that_race_one_question_and_eight_sends_win(
+    tmp_path: Path,
+) -> None:
+    async with troupe(tmp_path, environ=ON) as t:
+        root = await t.root()
+        child = await at_work(t, root, "one")
+        questions = [asyncio.ensure_future(child.asks(f"question {n}")) for n in range(5)]
+        news = await asyncio.gather(
+            *(child.asks(f"news {n}", expects_reply=False) for n in range(10)),
+            return_exceptions=True,
+        )
+        asked = of(await t.log(child.agent_id), "agent_asked")
+        (question,) = [each for each in asked if each.expects_reply]
+        assert len(asked) == 8
+        assert sum(isinstance(each, CallboardError) for each in news) == 3
+        await t.agents.reply(question.ask_id, "you won", author=PERSON, by=CLIENT)
+        ends = await asyncio.gather(*questions, return_exceptions=True)
+        assert [end.reply for end in ends if not isinstance(end, BaseException)] == ["you won"]
+
+
 async def test_peers_2_a_body_of_16000_characters_is_taken_and_one_more_is_refused(
     tmp_path: Path,
 ) -> None:

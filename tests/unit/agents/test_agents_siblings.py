@@ -1,5 +1,6 @@
 """Messages between the children of one parent (interrupts-and-peers 3)."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -380,6 +381,30 @@ async def test_peers_35_the_fifty_first_that_waits_is_refused_and_its_sender_tol
         await emptied(t, b.agent_id)
         for n in range(20):
             await senders[3].writes("b", f"from the last {n}")
+
+
+async def test_peers_35_of_many_that_race_for_the_last_places_as_many_win_as_there_are(
+    tmp_path: Path,
+) -> None:
+    async with troupe(tmp_path, environ=ROOMY) as t:
+        root = await t.root()
+        b = await at_work(t, root, "b")
+        senders = [await at_work(t, root, f"s{n}", message_allow=("b",)) for n in range(4)]
+        sent = await asyncio.gather(
+            *(s.writes("b", f"{n}") for n in range(15) for s in senders), return_exceptions=True
+        )
+        assert len(waiting_for(t, b.agent_id)) == 50
+        assert sum(isinstance(each, ToolFailure) for each in sent) == 10
+        await emptied(t, b.agent_id)
+        # the same sender's last places
+        left = 20 - sum(
+            q.author.id == senders[0].agent_id
+            for q in of(await t.log(b.agent_id), "agent_message_queued")
+        )
+        again = await asyncio.gather(
+            *(senders[0].writes("b", f"again {n}") for n in range(20)), return_exceptions=True
+        )
+        assert sum(not isinstance(each, ToolFailure) for each in again) == left
 
 
 async def test_peers_35_an_agent_sends_twenty_messages_in_its_life_to_whomever(
