@@ -16,6 +16,7 @@ from callboard_rpc.common import Location
 from . import beneath, tree
 from .base import Preview, Tool, ToolContext, ToolFailure, ToolOutcome
 from .display import clip, one_line, printable
+from .offload import searches
 from .paths import missing_text, resolved
 from .schema import describe
 
@@ -83,7 +84,9 @@ async def _run(context: ToolContext, arguments: ListFiles) -> ToolOutcome:
     deadline = time.monotonic() + _TIME_LIMIT_S
     try:
         return await anyio.to_thread.run_sync(
-            partial(_list, context, start, arguments, stop), abandon_on_cancel=True
+            partial(_list, context, start, arguments, stop),
+            abandon_on_cancel=True,
+            limiter=searches(),
         )
     finally:
         stopped = True

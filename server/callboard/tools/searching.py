@@ -15,6 +15,7 @@ from . import beneath, search_jobs
 from .base import Preview, Tool, ToolContext, ToolFailure, ToolOutcome
 from .display import clip, one_line, printable, well_formed
 from .listing import file_pattern
+from .offload import searches
 from .paths import missing_text, resolved
 from .schema import describe
 
@@ -96,7 +97,7 @@ async def _run(context: ToolContext, arguments: SearchFiles) -> ToolOutcome:
     late = True
     with anyio.move_on_after(TIME_LIMIT_S):
         try:
-            await anyio.to_thread.run_sync(job.run, abandon_on_cancel=True)
+            await anyio.to_thread.run_sync(job.run, abandon_on_cancel=True, limiter=searches())
             late = False
         finally:
             job.stop()

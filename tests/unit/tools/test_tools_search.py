@@ -9,7 +9,7 @@ from typing import Any
 
 import anyio
 import pytest
-from tools_workbench import Workbench
+from tools_workbench import Workbench, every_thread_busy
 
 from callboard.tools import search_jobs, searching, tree
 from callboard.tools.base import ToolFailure
@@ -253,6 +253,13 @@ async def test_a_cancelled_search_leaves_no_process(project: Workbench) -> None:
     with anyio.fail_after(60):
         while any(w.is_running() and w.status() != psutil.STATUS_ZOMBIE for w in workers()):
             await anyio.sleep(0.005)
+
+
+@pytest.mark.parametrize("tool", ["list_files", "search_files"])
+async def test_what_may_take_long_has_threads_of_its_own(project: Workbench, tool: str) -> None:
+    more = {"pattern": "needle"} if tool == "search_files" else {}
+    with every_thread_busy(), anyio.fail_after(20):
+        assert "README.md" in (await project.call(tool, **more)).text
 
 
 async def test_special_files_and_large_ones_are_passed_over(
