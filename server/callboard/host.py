@@ -348,8 +348,7 @@ async def _tend(host: Host, presence: Presence, vigil: Vigil) -> None:
             if went or not presence.alone:
                 host.log.refresh()
                 await host.dispatcher.wake_own()
-            if host.takes_up:
-                await host.dispatcher.wake_delivered()
+            await host.dispatcher.wake_delivered()
         except CallboardError as error:
             _log.debug("the other servers could not be looked at: %s", error)
         except Exception:
@@ -446,7 +445,10 @@ def _compose(
         spawn=tasks.spawn,
         hooks=services.hooks,
         completion=services.completion,
+        takes_up=(takes_up := settings.store.waiting == "take_up"),
     )
+    if not takes_up:  # one that does hears of every answer, of whatever process
+        asked.when_answered(dispatcher.answered)
     return Host(
         tasks=tasks,
         attendance=attendance,
@@ -503,12 +505,15 @@ async def _expire(host: Host) -> None:
 
 async def _expire_next(host: Host) -> None:
     position = host.log.head  # before looking: what is asked meanwhile ends the wait below
-    due = await host.approvals.next_expiry()
-    wait_s = 30.0
+    # what a turn asks that nobody runs is for a server that stays: its end would be the turn's to go on
+    of_host = None if host.takes_up else host.host_id
+    due = await host.approvals.next_expiry(of_host=of_host)
+    # a turn that was parked may be ours from one moment to the next, with all that it has asked before
+    wait_s = 30.0 if of_host is None else 1.0
     if due is not None:
         wait_s = min(wait_s, max(0.0, (parse(due) - parse(utc_now())).total_seconds()))
     if due is not None and wait_s <= 0:
-        await host.approvals.expire_due()
+        await host.approvals.expire_due(of_host=of_host)
         return
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(wait_s):

@@ -475,7 +475,7 @@ async def test_execution_39_a_request_whose_attempt_is_abandoned_reports_nothing
                 return deliveries.ask(tx, session_id, generation, host_id=on.host.host_id)
 
             assert await on.host.log.transact(ask) is None
-            attempt = asyncio.ensure_future(on.host.dispatcher.wake(session_id))
+            attempt = asyncio.ensure_future(on.host.dispatcher.wake_here(session_id))
             for _ in range(steps.randrange(8)):
                 await asyncio.sleep(0)
             attempt.cancel()
