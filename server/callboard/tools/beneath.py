@@ -172,7 +172,9 @@ def replace(workspace: Workspace, path: Path, data: bytes) -> None:
         temporary = f".callboard-{secrets.token_hex(8)}.tmp"
         if parent is None:
             temporary = str(path.parent / temporary)
-        descriptor = os.open(temporary, _CREATE, 0o666, dir_fd=parent)
+        # What is there already may be private: nobody may read the new content before it has its mode.
+        mode = 0o666 if before is None else 0o600
+        descriptor = os.open(temporary, _CREATE, mode, dir_fd=parent)
         try:
             try:
                 _fill(descriptor, data, before)
