@@ -77,6 +77,8 @@ SHUTDOWN_S = 1.2
 """How long running turns have to come to their end when the process goes."""
 TASKS_END_S = 0.5
 """How long tasks have that are cancelled then, twice over at the most."""
+_LOOK_AGAIN_S = 1.0
+"""How long the clock of the approvals waits when it could not look."""
 
 
 @frozen(kw_only=True)
@@ -500,7 +502,11 @@ async def _expire(host: Host) -> None:
             await _expire_next(host)
         except CallboardError as error:
             _log.warning("approvals could not be looked at: %s", error)
-            await asyncio.sleep(1.0)
+            await asyncio.sleep(_LOOK_AGAIN_S)
+        except Exception:
+            # without this clock no question would ever end by itself again
+            _log.exception("approvals could not be looked at")
+            await asyncio.sleep(_LOOK_AGAIN_S)
 
 
 async def _expire_next(host: Host) -> None:
