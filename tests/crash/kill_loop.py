@@ -266,6 +266,8 @@ class Round:
 
     def check(self) -> str:
         with self.server() as server:
+            # only who follows is asked: a turn that is parked at the end is answered, and goes on
+            server.call("event/subscribe", scope={"kind": "all"}, **{"from": "now"})
             for session in self.sessions:
                 server.wait(session, timeoutMs=50_000)
                 status = server.call("session/get", sessionId=session)["session"]["status"]
