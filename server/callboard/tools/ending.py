@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -90,7 +90,7 @@ def _end(members: "Callable[[], list[psutil.Process]]", leader: int | None) -> i
         _to_group(leader, signal.SIGSTOP)
         # Looked at before it is ended: what has left the group and its environment is a descendant
         # only while those between it and the leader live. Twice, for what was being forked just then.
-        living()
+        known[:] = members()
         found = living()
         count = len(found)
         _halt(found)
@@ -178,13 +178,47 @@ def _tree(leader: int, mark: str) -> "list[psutil.Process]":
 def _descendants(ancestors: "Iterable[psutil.Process]") -> "list[psutil.Process]":
     import psutil
 
-    found: dict[int, psutil.Process] = {}
-    for ancestor in ancestors:
-        with contextlib.suppress(psutil.Error):
-            for process in ancestor.children(recursive=True):
-                if process.pid not in found and _lives(process):
-                    found[process.pid] = process
-    return list(found.values())
+    below: dict[int, list[int]] = {}
+    for number, parent in _parents():
+        below.setdefault(parent, []).append(number)
+    found: list[psutil.Process] = []
+    ahead = list(ancestors)
+    while ahead:
+        above = ahead.pop()
+        numbers = below.pop(above.pid, [])
+        if not numbers or not above.is_running():
+            continue  # its number may be another's by now, and so the children
+        for number in numbers:
+            with contextlib.suppress(psutil.Error):
+                process = psutil.Process(number)
+                # One that is older is no child of it: it has got the number of one that was. The time
+                # of the parent is read anew, since both move when the system's clock is set.
+                since = psutil.Process(above.pid).create_time()
+                if process.create_time() >= since and _lives(process):
+                    found.append(process)
+                    ahead.append(process)
+    return found
+
+
+def _parents() -> Iterator[tuple[int, int]]:
+    """Each process's number and its parent's, all at one look: `psutil` looks at all of them again for
+    each whose children it is asked for, which takes longer than the ending of a large tree may."""
+    import psutil
+
+    if sys.platform != "linux":
+        for process in psutil.process_iter(["ppid"]):
+            if process.info["ppid"] is not None:
+                yield process.pid, process.info["ppid"]
+        return
+    for number in psutil.pids():
+        try:
+            line = Path(f"/proc/{number}/stat").read_bytes()
+        except OSError as fault:  # it is gone
+            if fault.errno in _BLIND:
+                raise
+            continue
+        # the name stands in parentheses, and may hold any character
+        yield number, int(line[line.rindex(b")") + 2 :].split()[1])
 
 
 def _those(belongs: Callable[[int], bool]) -> "list[psutil.Process]":
