@@ -2,6 +2,7 @@
 gone meanwhile: the wake is the host's, never a request's (specs/execution.md 4, 29)."""
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -211,3 +212,31 @@ async def test_execution_29_what_a_full_store_keeps_from_being_given_back_is_giv
             await compacting
         await answered_once(host, session_id, posted.record.seq)
         assert refused == ["summarise", "Reservations", "Reservations"]
+
+
+async def test_a_prompt_is_written_down_before_its_request_hears_of_what_keeps_its_turn_from_starting(
+    tmp_path: Path,
+) -> None:
+    """Whoever has asked with a key asks again after a failure: the prompt must be known by then."""
+    async with host_with(tmp_path, Player([])) as host:
+        session_id = await new_session(host, tmp_path)
+        model_of = host.dispatcher._model_of  # pyright: ignore[reportPrivateUsage]
+
+        async def broken(_: str) -> str:
+            raise RuntimeError("the file of keys is broken")
+
+        host.dispatcher._model_of = broken  # pyright: ignore[reportPrivateUsage]
+        go_on = threading.Event()
+        ahead = host.log.submit(lambda tx: go_on.wait(20))
+        saying = asyncio.ensure_future(say(host, session_id, "hello"))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert not saying.done()
+        go_on.set()
+        with pytest.raises(RuntimeError, match="broken"):
+            await saying
+        assert await ahead
+        (said,) = [r for r in await log_of(host, session_id) if r.type == "message"]
+        host.dispatcher._model_of = model_of  # pyright: ignore[reportPrivateUsage]
+        await host.dispatcher.wake(session_id)
+        await answered_once(host, session_id, said.seq)
