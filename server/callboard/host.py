@@ -500,7 +500,7 @@ async def _expire(host: Host) -> None:
     while True:
         try:
             await _expire_next(host)
-        except Exception as error:
+        except CallboardError as error:
             _log.warning("approvals could not be looked at: %s", error)
             await asyncio.sleep(_LOOK_AGAIN_S)
         except Exception:
