@@ -77,6 +77,8 @@ SHUTDOWN_S = 1.2
 """How long running turns have to come to their end when the process goes."""
 TASKS_END_S = 0.5
 """How long tasks have that are cancelled then, twice over at the most."""
+_LOOK_AGAIN_S = 1.0
+"""How long the clock of the approvals waits when it could not look."""
 
 
 def builtin_features(settings: Settings) -> tuple[Feature, ...]:
@@ -356,8 +358,7 @@ async def _tend(host: Host, presence: Presence, vigil: Vigil) -> None:
             if went or not presence.alone:
                 host.log.refresh()
                 await host.dispatcher.wake_own()
-            if host.takes_up:
-                await host.dispatcher.wake_delivered()
+            await host.dispatcher.wake_delivered()
         except CallboardError as error:
             _log.debug("the other servers could not be looked at: %s", error)
         except Exception:
@@ -465,6 +466,7 @@ def _compose(
         openings=tuple(opening for feature in features for opening in feature.openings),
         hooks=services.hooks,
         completion=services.completion,
+        takes_up=(takes_up := settings.store.waiting == "take_up"),
     )
     sessions = Sessions(
         log,
@@ -495,6 +497,8 @@ def _compose(
         of_features.update(feature.tool_services)
         if feature.service is not None:
             of_features[feature.name] = feature.service(ground)
+    if not takes_up:  # one that does hears of every answer, of whatever process
+        asked.when_answered(dispatcher.answered)
     return Host(
         tasks=tasks,
         attendance=attendance,
@@ -540,17 +544,24 @@ async def _expire(host: Host) -> None:
             await _expire_next(host)
         except CallboardError as error:
             _log.warning("approvals could not be looked at: %s", error)
-            await asyncio.sleep(1.0)
+            await asyncio.sleep(_LOOK_AGAIN_S)
+        except Exception:
+            # without this clock no question would ever end by itself again
+            _log.exception("approvals could not be looked at")
+            await asyncio.sleep(_LOOK_AGAIN_S)
 
 
 async def _expire_next(host: Host) -> None:
     position = host.log.head  # before looking: what is asked meanwhile ends the wait below
-    due = await host.approvals.next_expiry()
-    wait_s = 30.0
+    # what a turn asks that nobody runs is for a server that stays: its end would be the turn's to go on
+    of_host = None if host.takes_up else host.host_id
+    due = await host.approvals.next_expiry(of_host=of_host)
+    # a turn that was parked may be ours from one moment to the next, with all that it has asked before
+    wait_s = 30.0 if of_host is None else 1.0
     if due is not None:
         wait_s = min(wait_s, max(0.0, (parse(due) - parse(utc_now())).total_seconds()))
     if due is not None and wait_s <= 0:
-        await host.approvals.expire_due()
+        await host.approvals.expire_due(of_host=of_host)
         return
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(wait_s):

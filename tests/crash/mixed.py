@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from fsync_floor import Floor, measured
+
 from harness.invariants import Broken, check_file, check_session, hold
 from harness.process import RpcError, ServerProcess, scenario
 
@@ -293,6 +295,7 @@ class Storm:
         (config / "config.toml").write_text(CONFIG, "utf-8")
         self.model = scenario(folder, SCENE)
         self.shared = Shared()
+        self.floor = Floor()
         self.workers = [
             Worker(number, folder, self.cwd, self.shared, seed) for number in range(processes)
         ]
@@ -331,7 +334,8 @@ class Storm:
         with self.servers():
             for _ in range(6):
                 self.workers[0]._create()
-            self._each(lambda worker: worker.work(count))
+            with measured(self.folder) as self.floor:
+                self._each(lambda worker: worker.work(count))
             for worker in self.workers:
                 if worker.fault is not None:
                     raise worker.fault
@@ -469,7 +473,7 @@ class Storm:
             f"{done.total()} operations {dict(done)}; lost races {dict(refused)}; "
             f"workers took {seconds[0]:.1f}-{seconds[-1]:.1f} s; "
             f"slowest commit of each {', '.join(f'{s:.0f}' for s in slowest)} ms "
-            f"of {sum(map(len, self.commits_ms()))}"
+            f"of {sum(map(len, self.commits_ms()))}; {self.floor}"
         )
 
 

@@ -28,5 +28,6 @@ async def test_eight_processes_on_one_store_lose_nothing_and_meet_no_lock(tmp_pa
 @pytest.mark.timeout(1_800)
 async def test_eight_processes_do_a_thousand_things_each_and_none_starves(tmp_path: Path) -> None:
     storm = await _storm(tmp_path, processes=8, count=1_000, seed=secrets.randbelow(1_000_000))
-    for taken in storm.commits_ms():  # the very slowest is printed: it depends on who else is busy
+    # the very slowest is printed, beside the disk's own: it depends on who else is busy
+    for taken in storm.commits_ms():
         assert sorted(taken)[len(taken) * 99 // 100] < 250

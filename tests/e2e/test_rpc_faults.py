@@ -22,7 +22,7 @@ rules:
     answer: [{say: all of it}]
   - when: {last_user: flood, step: 0}
     answer:
-      - call: {tool: run_command, arguments: {command: "head -c 268435456 /dev/zero | tr '\\\\0' y"}}
+      - call: {tool: run_command, arguments: {command: "head -c 1073741824 /dev/zero | tr '\\\\0' y"}}
   - when: {last_user: sleep, step: 0}
     answer: [{call: {tool: run_command, arguments: {command: "sleep 600 & sleep 600"}}}]
   - when: {last_user: odd bytes, step: 0}
@@ -213,7 +213,7 @@ def test_context_is_taken_from_files_of_the_workspace_only(shared, session):
 
 @pytest.mark.parametrize("reads", [True, False])
 def test_interrupts_71_a_flood_of_output_takes_bounded_memory(start, work, reads):
-    """256 MiB through a tool, watched by a client that reads, and by one that does not."""
+    """1 GiB through a tool, watched by a client that reads, and by one that does not."""
     server = start(
         Deaf, callboard={"config": ALLOW, "capabilities": {"approvals": False, "deltas": True}}
     )
@@ -237,6 +237,7 @@ def test_interrupts_71_a_flood_of_output_takes_bounded_memory(start, work, reads
         result = event(watch, session, "tool_result")["data"]
     server.listening.set()
     assert result["status"] == "ok" and result["truncated"] and len(result["text"]) < 80 * 1024
+    assert f"output of {1024 * MIB} bytes was cut" in result["text"]
     assert peak - before < 200 * MIB, f"{(peak - before) // MIB} MiB"
     assert server.call("server/ping")
 

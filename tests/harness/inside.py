@@ -20,8 +20,10 @@ async def host_in(
     model: str = "scripted/demo",
     environ: Mapping[str, str] | None = None,
     features: Sequence[Feature] = (),
+    leaves: bool = False,
 ) -> AsyncGenerator[Host]:
-    """A host on ``folder/store.db``; opening the folder again is a restart."""
+    """A host on ``folder/store.db``; opening the folder again is a restart. With `leaves` it is one that
+    goes soon, as a command's on the terminal, and begins nothing that waited when it came."""
     environment = Environment(
         environ={
             "HOME": str(folder),
@@ -31,6 +33,7 @@ async def host_in(
         },
         user_dir=folder / "config",
         store=folder / "store.db",
+        client_config={"store": {"waiting": "leave"}} if leaves else None,
     )
     async with open_host(environment, features=features) as host:
         yield host

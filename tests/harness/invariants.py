@@ -51,11 +51,7 @@ def check_session(session_id: str, events: list[dict[str, Any]]) -> None:
         (e["data"]["approval"]["approvalId"] for e in of("approval_request")),
         (e["data"]["approvalId"] for e in of("approval_decision")),
     )
-    triggers = [
-        e["seq"] for e in of("message", "directive")
-        if e["type"] == "directive" or e["data"]["author"]["kind"] != "agent"
-        or e["data"].get("delivered")
-    ]  # fmt: skip
+    triggers = [e["seq"] for e in events if _is_trigger(e)]
     taken = [seq for e in of("ack") for seq in e["data"]["admits"]]
     taken += [seq for e in of("triggers_dropped") for seq in e["data"]["seqs"]]
     held = _held(events, set(triggers) - set(taken))
@@ -63,6 +59,7 @@ def check_session(session_id: str, events: list[dict[str, Any]]) -> None:
         Counter(triggers) == Counter(taken) + Counter(held),
         session_id, "triggers", triggers, "taken as", taken, "held", held,
     )  # fmt: skip
+    _check_starts(session_id, events)
     running: str | None = None
     for event in events:
         turn = event.get("turnId")
@@ -81,6 +78,48 @@ def _held(events: list[dict[str, Any]], waiting: set[int]) -> list[int]:
     """What waits in an agent that was stopped before it began, until somebody continues it."""
     stops = [e["seq"] for e in events if e["type"] == "agent_interrupted" and not e.get("turnId")]
     return [seq for seq in waiting if stops and seq < stops[-1]]
+
+
+def _is_trigger(event: dict[str, Any]) -> bool:
+    """Whether an event is something that a turn has to take in: said to the agent, and not by it."""
+    if event["type"] == "message":
+        data = event["data"]
+        return data["author"]["kind"] != "agent" or data.get("delivered") is not None
+    return event["type"] == "directive"
+
+
+def _check_starts(session_id: str, events: list[dict[str, Any]]) -> None:
+    """What began each turn, and what it went on with, is in the log (session-messaging 18: one append
+    path, no other start)."""
+    at = {e["seq"]: e for e in events}
+    admitted: dict[str | None, set[int]] = {}
+    for event in events:
+        if event["type"] == "ack":
+            admitted.setdefault(event["turnId"], set()).update(event["data"]["admits"])
+    for event in events:
+        turn, where = event.get("turnId"), (session_id, event)
+        if event["type"] == "turn_resumed":
+            answers = (e for e in events[: event["seq"]] if e["type"] == "approval_decision")
+            hold(any(e["turnId"] == turn for e in answers), *where, "resumed without an answer")
+        if event["type"] != "turn_started":
+            continue
+        kind, seqs = event["data"]["trigger"]["kind"], event["data"]["trigger"].get("seqs", ())
+        hold(all(seq < event["seq"] for seq in seqs), *where, "begun by what came after it")
+        hold(all(_is_trigger(at[seq]) for seq in seqs), *where, "begun by what is no trigger")
+        hold(admitted.get(turn, set()) >= set(seqs), *where, "does not take in what began it")
+        if seqs:
+            first = "directive" if kind == "directive" else "message"
+            hold(at[min(seqs)]["type"] == first, *where, "begun by a", at[min(seqs)]["type"])
+            continue
+        # a delivery is in the log from a boundary on: of this turn, or of one after it if this one ended
+        # before its first; or it was set aside there
+        later = events[event["seq"] :]
+        parts = [e["data"].get("delivered") for e in later if e["type"] == "message"]
+        for each in later:
+            if each["type"] == "deliveries_dropped":
+                parts += each["data"]["deliveries"]
+        kinds = {part["kind"] for part in parts if part is not None}
+        hold(kind in kinds, *where, "begun by nothing that is in the log")
 
 
 def check_file(path: Path) -> None:

@@ -16,12 +16,14 @@ SELECT call_id FROM approvals WHERE turn_id = ? AND state = 'pending' AND call_i
 
 -- name: due
 SELECT state, request, resolution FROM approvals
-WHERE state = 'pending' AND expires_at IS NOT NULL AND expires_at <= ?
-  AND session_id IN (SELECT session_id FROM heads);
+WHERE state = 'pending' AND expires_at IS NOT NULL AND expires_at <= ?1
+  AND session_id IN (SELECT session_id FROM heads)
+  AND (?2 IS NULL OR turn_id IN (SELECT turn_id FROM owners WHERE host_id = ?2));
 
 -- name: next_expiry
 SELECT min(expires_at) FROM approvals WHERE state = 'pending' AND expires_at IS NOT NULL
-  AND session_id IN (SELECT session_id FROM heads);
+  AND session_id IN (SELECT session_id FROM heads)
+  AND (?1 IS NULL OR turn_id IN (SELECT turn_id FROM owners WHERE host_id = ?1));
 
 -- name: list_approvals
 SELECT pos, state, request, resolution FROM approvals

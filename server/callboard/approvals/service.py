@@ -7,6 +7,7 @@ anywhere leaves the approval unanswered, and an unanswered approval runs nothing
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -22,9 +23,12 @@ from callboard_rpc.events import ApprovalDecision, ApprovalRequest
 from ..log import sqlfile
 from ..log.log import Log
 from ..log.record import Record
+from ..log.retrying import delays
 from ..log.transaction import Projection, Transaction
 from .operation import only_named, same_operation, same_subject
 from .state import resolved, state_after
+
+_log = logging.getLogger(__name__)
 
 SQL = sqlfile.load("callboard.approvals")
 
@@ -135,6 +139,10 @@ async def _nothing() -> None:
     return None
 
 
+def _unheard(_: str) -> None:
+    return None
+
+
 def revoke(tx: Transaction, rule_ids: Sequence[str]) -> tuple[str, ...]:
     """Takes back those of these rules that were given for their session only; which they were. What
     was given for a workspace stands until it is revoked by itself."""
@@ -162,9 +170,15 @@ class Approvals:
         self._log = log
         self._suggest = suggest
         self._before = before
+        self._answered: Callable[[str], None] = _unheard
         self._waiting: dict[str, set[asyncio.Future[Resolution]]] = {}
         log.listen(self._heard)
         log.feed.on_skip(self._look_again)
+
+    def when_answered(self, answered: Callable[[str], None]) -> None:
+        """Calls `answered` on the loop with the session of every answer that is given through this process,
+        once it is committed, whatever becomes of whoever gave it."""
+        self._answered = answered
 
     def _heard(self, records: list[Record]) -> None:
         for record in records:
@@ -194,15 +208,29 @@ class Approvals:
         try:
             with self._log.feed.followed():
                 # listening comes first: what was committed before is in the store, the rest is heard
-                with contextlib.suppress(CallboardError):
-                    rows = await self._log.query(SQL["approval"], approval_id)
-                    if rows and rows[0][2] is not None:
-                        return structure(orjson.loads(rows[0][2]), Resolution)
-                return await future
+                return await self._decided_before(approval_id, future) or await future
         finally:
             waiting.discard(future)
             if not waiting and self._waiting.get(approval_id) is waiting:
                 del self._waiting[approval_id]
+
+    async def _decided_before(
+        self, approval_id: str, heard: "asyncio.Future[Resolution]"
+    ) -> Resolution | None:
+        """The end of an approval as it is in the store, looked for until that can be read; None when there
+        is none yet, or when it is `heard` of first."""
+        for delay in delays():
+            try:
+                rows = await self._log.query(SQL["approval"], approval_id)
+            except CallboardError as error:
+                _log.warning("approval %s could not be read: %s", approval_id, error)
+                await asyncio.wait({heard}, timeout=delay)
+                if heard.done():
+                    break
+                continue
+            resolution: str | None = rows[0][2] if rows else None
+            return None if resolution is None else structure(orjson.loads(resolution), Resolution)
+        return None
 
     def ask(self, tx: Transaction, approval: Approval, *, actor: Actor, fence: int) -> None:
         """Writes the request; for the transaction that writes the waiting call (DESIGN 5).
@@ -282,10 +310,18 @@ class Approvals:
             tx.decided(approval_id=approval_id)
             return decided
 
-        approval = await self._log.transact(commit)
+        given = self._log.submit(commit)
+        given.add_done_callback(self._was_given)
+        approval = await asyncio.shield(given)
         if approval.state == "expired":
             _refuse_unless_pending(approval)
         return approval
+
+    def _was_given(self, given: "asyncio.Future[Approval]") -> None:
+        if not given.cancelled() and given.exception() is None:
+            approval = given.result()
+            if approval.state != "expired":  # the answer came too late, and is none
+                self._answered(approval.session_id)
 
     async def was_about(self, approval_id: str, subject: Any, arguments: Json) -> bool:
         """Whether an approval was asked about a call that would do `subject`, or, when that could not
@@ -330,19 +366,21 @@ class Approvals:
         _insert_rule(tx, rule)
         return rule.rule_id
 
-    async def expire_due(self) -> None:
-        """Ends, by the server's clock, what was to be answered by now."""
+    async def expire_due(self, *, of_host: str | None = None) -> None:
+        """Ends, by the server's clock, what was to be answered by now: all of it, or what the turns of
+        one host ask."""
         await self._before()
 
         def expire(tx: Transaction) -> None:
-            for row in tx.all(SQL["due"], tx.now()):
+            for row in tx.all(SQL["due"], tx.now(), of_host):
                 _expire(tx, _approval(*row))
 
         await self._log.transact(expire)
 
-    async def next_expiry(self) -> str | None:
-        """When the next pending approval expires, if one does."""
-        rows = await self._log.query(SQL["next_expiry"])
+    async def next_expiry(self, *, of_host: str | None = None) -> str | None:
+        """When the next pending approval expires, if one does; of all, or of those that the turns of one
+        host ask."""
+        rows = await self._log.query(SQL["next_expiry"], of_host)
         return rows[0][0] if rows else None
 
     async def get(self, approval_id: str) -> Approval:

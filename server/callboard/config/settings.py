@@ -161,7 +161,7 @@ class ApprovalSettings:
     )
     expire_s: float | None = optional_number(
         "Time after which an unanswered approval is refused; not one that 'park' lets wait. Default: "
-        f"never; for one that came while nobody was connected and is to expire {EXPIRE_UNATTENDED_S:g}.",
+        f"never, but {EXPIRE_UNATTENDED_S:g} for one that 'expire' is about.",
         minimum=1,
         unit="seconds",
     )

@@ -21,7 +21,7 @@ from ..log.redact import Redactor
 from ..log.text import all_well_formed
 from ..tools.command import shell
 from ..tools.environment import CALM
-from ..tools.processes import run_process
+from ..tools.processes import ProcessLost, run_process
 from .state import (
     OBSERVED,
     SETTINGS,
@@ -75,7 +75,8 @@ class HookSpace:
         return Lifecycle(space=self, commands=commands, about=about, touch=touch)
 
     async def run(self, command: HookCommand, told: bytes, cwd: str) -> Ran:
-        """Runs one command to its end. Raises `OSError` and `ValueError` when it cannot be started."""
+        """Runs one command to its end. Raises `OSError` and `ValueError` when it cannot be started, and
+        `ProcessLost`."""
         environment = {**self.environment, **CALM, "CALLBOARD_CWD": cwd}
         argv = (
             (shell(environment.get("PATH")), "-c", command.command)
@@ -167,6 +168,8 @@ class Lifecycle:
         except (OSError, ValueError) as fault:
             reason = fault.strerror if isinstance(fault, OSError) else None
             found = Finding(fault=f"it could not be started: {reason or type(fault).__name__}")
+        except ProcessLost as lost:
+            found = Finding(fault=f"it could not be seen to its end, and was killed: {lost}")
         self.touch()
         if found.fault is not None:
             _log.warning(

@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+import stat
 from collections.abc import Generator
 from pathlib import Path
 
@@ -83,7 +84,8 @@ def part_of(target: Path) -> Generator[Path]:
     """An empty private file beside `target`, for whoever makes it. It is gone afterwards, unless it was
     renamed; what a killed process has left of its own is taken over.
 
-    Raises storeBusy when another process makes the same file just now.
+    Raises storeBusy when another process makes the same file just now, and pathDenied when something
+    stands there that is no file of this user's.
     """
     part = target.with_name(f".{target.name}.callboard-part")
     descriptor = _claim(part, target)
@@ -99,10 +101,11 @@ def part_of(target: Path) -> Generator[Path]:
 
 
 def _claim(part: Path, target: Path) -> int:
-    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
     while True:
-        descriptor = os.open(part, flags, 0o600)
+        descriptor, new = _open_part(part)
         try:
+            if not new:
+                _make_our_own(descriptor, part, target)
             if not try_exclusive(descriptor) or not _is_at(descriptor, part):
                 raise CallboardError(
                     "storeBusy",
@@ -116,6 +119,31 @@ def _claim(part: Path, target: Path) -> int:
             os.close(descriptor)
             raise
         os.close(descriptor)
+
+
+def _open_part(part: Path) -> tuple[int, bool]:
+    """The part, and whether it was made just now."""
+    flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+    while True:
+        with contextlib.suppress(FileExistsError):
+            return os.open(part, flags | os.O_CREAT | os.O_EXCL, 0o600), True
+        with contextlib.suppress(FileNotFoundError):
+            return os.open(part, flags | getattr(os, "O_NONBLOCK", 0)), False
+
+
+def _make_our_own(descriptor: int, part: Path, target: Path) -> None:
+    """What somebody else has put there would stay theirs, with all that is written into it."""
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode) or (os.name == "posix" and found.st_uid != os.geteuid()):
+        raise CallboardError(
+            "pathDenied",
+            f"{part} is no file of yours, and {target} cannot be made through it; remove it, or choose "
+            "another place",
+            data={"path": str(part)},
+        )
+    if os.name == "posix":
+        with contextlib.suppress(PermissionError):  # a file system that knows no modes
+            os.fchmod(descriptor, 0o600)
 
 
 def _is_at(descriptor: int, path: Path) -> bool:

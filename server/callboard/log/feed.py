@@ -2,13 +2,15 @@
 
 Our own commits come from the writer. Those of other processes are looked for when they ring (see `bell`),
 or on a poll, while somebody follows, and at the latest with our own next commit, which is told only
-after all that lies before it. So a listener never sees a position twice, or one out of order.
+after all that lies before it. So a listener never sees a position twice, or one out of order. What cannot
+be read is told as skipped, at once and again when it can be; nothing is passed over on the quiet.
 """
 
 import asyncio
 import contextlib
+import logging
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any
 
 from .bell import Bell
@@ -16,6 +18,8 @@ from .record import Record
 from .sqlite import sqlite3
 from .store import Store
 from .transaction import SQL
+
+_log = logging.getLogger(__name__)
 
 _RECENT = 8_192
 _SKIPPED = 5_000
@@ -38,6 +42,9 @@ class Feed:
         self.head = store.head()
         """The last `pos` that this process knows to be committed."""
         self._told = self.head
+        self._missed = False
+        """Something was told as skipped because it could not be read. Who looked then may have seen
+        nothing either, so that is told once more."""
         self._store = store
         self._reader = store.reader()
         self._version = 0
@@ -63,13 +70,15 @@ class Feed:
 
     def listen(self, listener: Callable[[list[Record]], None]) -> Callable[[], None]:
         """Calls `listener` on the loop with the records of each commit. Those of other processes come
-        while somebody `followed` the log, or with the next commit of our own. Returns what stops it."""
+        while somebody `followed` the log, or with the next commit of our own. Returns what stops it.
+
+        What it raises is logged, and keeps nothing from the others."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
     def on_skip(self, forget: Callable[[], None]) -> None:
-        """Calls `forget` when so much was committed elsewhere, while nobody looked, that it is not told
-        record by record: what was derived from the log before is out of date then."""
+        """Calls `forget` when what was committed elsewhere is not told record by record, since it is too
+        much or cannot be read: what was derived from the log before is out of date then."""
         self._forgetters.append(forget)
 
     @contextlib.contextmanager
@@ -77,9 +86,9 @@ class Feed:
         """While somebody is in here, other processes' commits are looked for."""
         self._followers += 1
         self._wanted.set()
-        if not self._bell.listening:
-            self._listen()
         try:
+            if not self._bell.listening:
+                self._listen()
             yield
         finally:
             self._followers -= 1
@@ -122,16 +131,25 @@ class Feed:
     def committed(self, records: list[Record]) -> None:
         """A commit of our own; what others have committed before it is told first."""
         first = records[0].pos
-        if first > self._told + 1:
-            with contextlib.suppress(sqlite3.Error):
+        if first > self._told + 1 or self._missed:
+            try:
                 self._take_in(below=first)
+            except sqlite3.Error as fault:
+                _log.warning("what other servers have committed could not be read: %s", fault)
+                self._missed = True
+                if first > self._told + 1:
+                    self._skip_to(first - 1)
         self._tell([record for record in records if record.pos > self._told])
         self._store.lock.ring()
 
-    def look(self) -> None:
-        """Takes in what other processes have committed by now."""
-        with contextlib.suppress(sqlite3.Error):
+    def look(self) -> bool:
+        """Takes in what other processes have committed by now; whether it could be read."""
+        try:
             self._take_in()
+        except sqlite3.Error as fault:
+            _log.debug("what other servers have committed could not be read: %s", fault)
+            return False
+        return True
 
     async def poll(self) -> None:
         """Notices the commits of other processes while somebody follows."""
@@ -173,12 +191,14 @@ class Feed:
 
     def _look_if_new(self) -> None:
         version = self.version()
-        if version != self._version:
+        if (version != self._version or self._missed) and self.look():
             self._version = version
-            self.look()
 
     def _take_in(self, *, below: int | None = None) -> None:
         head: int = self._reader.execute("SELECT max(pos) FROM events").fetchone()[0] or 0
+        if self._missed:
+            self._missed = False
+            self._look_anew()
         end = head if below is None else min(head, below - 1)
         if end - self._told > _SKIPPED:
             self._skip_to(end)
@@ -192,8 +212,10 @@ class Feed:
         self._told = pos
         self.head = max(self.head, pos)
         self._recent.clear()
-        for forget in self._forgetters:
-            forget()
+        self._look_anew()
+
+    def _look_anew(self) -> None:
+        _call(self._forgetters)
         self._moves()
         for watches in self._watches.values():
             for changed in watches:
@@ -208,8 +230,7 @@ class Feed:
         self._told = records[-1].pos
         self.head = max(self.head, self._told)
         self._moves()
-        for listener in list(self._listeners):
-            listener(records)
+        _call(self._listeners, records)
         if self._watches:
             for record in records:
                 for changed in self._watches.get(record.session_id, ()):
@@ -219,3 +240,12 @@ class Feed:
         self._moved_at = asyncio.get_running_loop().time()
         self._moved.set()
         self._moved = asyncio.Event()
+
+
+def _call(listeners: Iterable[Callable[..., None]], *what: Any) -> None:
+    """Whoever fails is the only one that does not hear of it."""
+    for listener in list(listeners):
+        try:
+            listener(*what)
+        except Exception:
+            _log.exception("a listener of the log failed")

@@ -114,13 +114,18 @@ def begin(tx: Transaction, session_id: str, *, import_id: str, host_id: str) -> 
 
 
 def must_be_ours(tx: Transaction, session_id: str, import_id: str) -> None:
-    """Raises leaseLost when the import was taken for left behind, and taken back."""
+    """Raises leaseLost when the import was taken for left behind."""
     row = tx.one(SQL["import_of"], session_id)
     if row is None or row[0] != import_id:
-        raise CallboardError(
-            "leaseLost",
-            f"the import of session {session_id} was ended by another server; try again",
-        )
+        raise lost(session_id)
+
+
+def lost(session_id: str) -> CallboardError:
+    """What is said to whoever publishes an import that is not theirs any more."""
+    return CallboardError(
+        "leaseLost",
+        f"session {session_id} was being published here, until another server ended that; try again",
+    )
 
 
 def publish(tx: Transaction, session_id: str, root_id: str, piece: Piece) -> None:
@@ -162,6 +167,18 @@ def complete(
     )
     tx.execute(SQL["forget_deletion"], session_id)
     tx.execute(SQL["end_import"], session_id)
+
+
+def take_over(tx: Transaction, session_id: str, import_id: str, *, host_id: str) -> str | None:
+    """Takes an import that was left, under a new id, which is returned: whoever still publishes under the
+    old one can do so no more. None when somebody has done it already.
+
+    To be committed before the first piece is taken back: that is done in several commits, and one more piece
+    between two of them would make a whole session of what is left.
+    """
+    taken = tx.new_id("imp")
+    changed = tx.execute(SQL["take_import_over"], taken, host_id, session_id, import_id)
+    return taken if changed else None
 
 
 def take_back(tx: Transaction, session_id: str, import_id: str, *, actor: Actor) -> bool:

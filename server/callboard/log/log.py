@@ -6,8 +6,9 @@ never wait for the writer. Every commit, of this process or another, is publishe
 
 import asyncio
 import contextlib
+import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -34,10 +35,14 @@ from .writer import WalLimits, Writer
 
 T = TypeVar("T")
 
+_log = logging.getLogger(__name__)
+
 _LONG = 256 * 1024
 """Bytes of text that take long enough to look through that the loop should not wait for it."""
 _INDEX_DELAY_S = 0.3
 _PAGE_BYTES = 1024 * 1024
+_ANEW_S = 1.0
+"""After how long something begins anew that goes on for ever, and has failed."""
 
 
 class Log:
@@ -105,8 +110,8 @@ class Log:
         self._searcher = await self._open_reader()
         self.feed.listen(self._heard)
         self._tasks = [
-            loop.create_task(self._index(), name="callboard-indexer"),
-            loop.create_task(self.feed.poll(), name="callboard-poll"),
+            loop.create_task(_for_ever(self._index), name="callboard-indexer"),
+            loop.create_task(_for_ever(self.feed.poll), name="callboard-poll"),
         ]
         if self.feed.head:
             self._index_wanted.set()
@@ -439,3 +444,13 @@ class Log:
             rebuild(transaction)
 
         await self._writer.submit(all_anew)
+
+
+async def _for_ever(work: Callable[[], Awaitable[None]]) -> None:
+    """Begins `work` anew when it fails: without it nothing would be heard, or found, any more."""
+    while True:
+        try:
+            await work()
+        except Exception:
+            _log.exception("following the log failed, and begins anew")
+        await asyncio.sleep(_ANEW_S)

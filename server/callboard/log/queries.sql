@@ -80,13 +80,13 @@ SELECT through FROM search_progress WHERE id = 1;
 UPDATE search_progress SET through = ? WHERE id = 1;
 
 -- name: search
-SELECT e.pos, snippet(search, 0, '', '', '…', 24)
+SELECT e.pos
 FROM search JOIN events e ON e.pos = search.rowid
 WHERE search.text MATCH ? AND search.rowid < ?
 ORDER BY search.rowid DESC LIMIT ?;
 
 -- name: search_session
-SELECT e.pos, snippet(search, 0, '', '', '…', 24)
+SELECT e.pos
 FROM search JOIN events e ON e.pos = search.rowid
 WHERE search.text MATCH ? AND search.rowid < ? AND e.session_id = ?
 ORDER BY search.rowid DESC LIMIT ?;
@@ -102,6 +102,9 @@ INSERT INTO imports (session_id, import_id, host_id, began_at) VALUES (?, ?, ?, 
 
 -- name: import_of
 SELECT import_id, host_id FROM imports WHERE session_id = ?;
+
+-- name: take_import_over
+UPDATE imports SET import_id = ?, host_id = ? WHERE session_id = ? AND import_id = ?;
 
 -- name: end_import
 DELETE FROM imports WHERE session_id = ?;

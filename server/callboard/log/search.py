@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 from attrs import frozen
 
+from .excerpt import Excerpts
 from .record import SELECT, Record
 from .sqlite import sqlite3
 from .transaction import SQL, Transaction
@@ -59,14 +60,20 @@ def match_expression(query: str) -> str | None:
     Split at what is neither a letter, a digit nor ``_``; each word quoted, so that nothing in a
     query is an operator. None when there is no word in it. Words beyond the 64th are not looked at.
     """
-    terms: list[str] = []
+    terms = _terms(query)
+    return " AND ".join(f'"{word}"*' if begins else f'"{word}"' for word, begins in terms) or None
+
+
+def _terms(query: str) -> list[tuple[str, bool]]:
+    """The words of a query, and whether each is only a beginning."""
+    terms: list[tuple[str, bool]] = []
     for match in _WORD.finditer(query):
         word, star = match.groups()
         if any(c.isalnum() for c in word):  # the index holds no bare underscores and accents
-            terms.append(f'"{word}"*' if star and len(word) >= 3 else f'"{word}"')
+            terms.append((word, bool(star) and len(word) >= 3))
         if len(terms) == _MAX_TERMS:
             break
-    return " AND ".join(terms) or None
+    return terms
 
 
 _WORD = re.compile(r"([\w\u0300-\u036f]+)(\*?)")
@@ -118,14 +125,14 @@ def find(
         return []
     with _stoppable(connection, stop), _one_state(connection):
         through: int = connection.execute(SQL["indexed_through"]).fetchone()[0]
-        hits: list[Hit] = []
-        while len(hits) < limit:
+        found: list[Record] = []
+        while len(found) < limit:
             rows = _unindexed(connection, through, session_id, before)
             if not rows:
                 break
-            hits += _matching(rows, expression, stop)
+            found += _matching(rows, expression, stop)
             before = rows[-1][0]
-        rest = limit - len(hits)
+        rest = limit - len(found)
         if rest > 0:
             statement = SQL["search_session"] if session_id else SQL["search"]
             parameters = (
@@ -134,8 +141,9 @@ def find(
                 *((session_id,) if session_id else ()),
                 rest,
             )
-            hits += _with_records(connection, connection.execute(statement, parameters).fetchall())
-        return hits[:limit]
+            rows = connection.execute(statement, parameters).fetchall()
+            found += _records(connection, [pos for (pos,) in rows])
+    return _hits(found[:limit], Excerpts(_terms(query)), stop)
 
 
 @contextlib.contextmanager
@@ -148,17 +156,27 @@ def _one_state(connection: "sqlite3.Connection") -> Generator[None]:
         connection.execute("ROLLBACK")
 
 
-def _with_records(connection: "sqlite3.Connection", rows: list[tuple[int, str]]) -> list[Hit]:
-    hits: list[Hit] = []
-    for start in range(0, len(rows), _BATCH):
-        batch = rows[start : start + _BATCH]
+def _records(connection: "sqlite3.Connection", positions: list[int]) -> list[Record]:
+    records: list[Record] = []
+    for start in range(0, len(positions), _BATCH):
+        batch = positions[start : start + _BATCH]
         found = {
             row[0]: Record.of(row)
             for row in connection.execute(
-                f"{SELECT} WHERE pos IN ({','.join('?' * len(batch))})", [pos for pos, _ in batch]
+                f"{SELECT} WHERE pos IN ({','.join('?' * len(batch))})", batch
             )
         }
-        hits += [Hit(record=found[pos], snippet=text) for pos, text in batch if pos in found]
+        records += [found[pos] for pos in batch if pos in found]
+    return records
+
+
+def _hits(records: list[Record], excerpts: Excerpts, stop: threading.Event) -> list[Hit]:
+    hits: list[Hit] = []
+    for record in records:
+        if stop.is_set():
+            raise sqlite3.OperationalError("interrupted")
+        text = searchable_text(record.type, record.data)
+        hits.append(Hit(record=record, snippet=excerpts.of(text or "")))
     return hits
 
 
@@ -175,7 +193,7 @@ def _unindexed(
     ).fetchall()
 
 
-def _matching(rows: list[tuple[Any, ...]], expression: str, stop: threading.Event) -> list[Hit]:
+def _matching(rows: list[tuple[Any, ...]], expression: str, stop: threading.Event) -> list[Record]:
     """Those of `rows` that match, in their order."""
     # an index of its own, so that both halves of the answer split words in the same way
     index = sqlite3.connect(":memory:")
@@ -191,10 +209,8 @@ def _matching(rows: list[tuple[Any, ...]], expression: str, stop: threading.Even
                 if text is not None:
                     index.execute(SQL["insert_search_row"], (pos, text))
             matches = index.execute(
-                "SELECT rowid, snippet(search, 0, '', '', '…', 24) FROM search "
-                "WHERE search MATCH ? ORDER BY rowid DESC",
-                (expression,),
+                "SELECT rowid FROM search WHERE search MATCH ? ORDER BY rowid DESC", (expression,)
             ).fetchall()
     finally:
         index.close()
-    return [Hit(record=records[pos], snippet=snippet) for pos, snippet in matches]
+    return [records[pos] for (pos,) in matches]

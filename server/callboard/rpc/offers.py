@@ -7,8 +7,9 @@ the approval stays until an answer is committed, and then every other question i
 
 import asyncio
 import logging
-from collections.abc import Coroutine
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
+from typing import Any, TypeVar
 
 from callboard_rpc.approvals import Approval, ApprovalRequestParams, ApprovalRequestResult
 from callboard_rpc.common import Actor
@@ -17,13 +18,27 @@ from callboard_rpc.events import ApprovalDecision, ApprovalRequest, SessionDelet
 
 from ..host import Host
 from ..log.record import Record
+from ..log.retrying import delays, may_pass
 from ..log.scope import APPROVAL_TYPES, Filter
 from .connection import Connection, ConnectionClosed, PeerError
 from .subscriptions import Subscription, Subscriptions
 
+T = TypeVar("T")
+
 _log = logging.getLogger(__name__)
 
 _WATCHED = Filter(types=frozenset({*APPROVAL_TYPES, "session_deleted"}))
+
+
+async def _insist(read: Callable[[], Awaitable[T]]) -> T:
+    """What `read` returns, however often the store fails: whoever follows it goes on where it was."""
+    for delay in delays():
+        try:
+            return await read()
+        except Exception as fault:
+            _log.warning("approvals could not be read: %s", fault)
+        await asyncio.sleep(delay)
+    raise AssertionError  # the delays have no end
 
 
 class Offers:
@@ -50,8 +65,13 @@ class Offers:
     def _keep(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._over)
         return task
+
+    def _over(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            _log.error("a client is not asked any more as it should be", exc_info=task.exception())
 
     def _subscribed(self, subscription: Subscription) -> None:
         self._keep(self._offer_pending(subscription))
@@ -60,7 +80,8 @@ class Offers:
         """What waits already, in what a new subscription covers (interrupts-and-peers 59)."""
         after: int | None = 0
         while after is not None:
-            pending, after = await self._host.approvals.page(state="pending", after=after)
+            page = partial(self._host.approvals.page, state="pending", after=after)
+            pending, after = await _insist(page)
             for approval in pending:
                 if subscription.offers(approval.session_id, approval.root_id):
                     self._offer(approval)
@@ -72,7 +93,7 @@ class Offers:
         while True:
             await log.moved(position)
             head = log.head
-            while records := await log.page(_WATCHED, after=position):
+            while records := await _insist(partial(log.page, _WATCHED, after=position)):
                 for record in records:
                     self._heard(record)
                 position = records[-1].pos
@@ -124,17 +145,23 @@ class Offers:
             return
         if answer.defer or answer.option_id is None:
             return
-        try:
-            await self._host.approvals.answer(
-                approval.approval_id,
-                answer.option_id,
-                by=self._actor,
-                via="request",
-                feedback=answer.feedback,
-            )
-        except CallboardError as error:
-            # somebody else was first, or the option is none of those offered: it stays as it is
-            _log.warning("an answer to %s was not taken: %s", approval.approval_id, error)
+        await self._answer(approval.approval_id, answer.option_id, answer.feedback)
+
+    async def _answer(self, approval_id: str, option_id: str, feedback: str | None) -> None:
+        """Gives an answer, however long the store refuses it: nobody is asked a second time here. Once the
+        approval has ended in another way this ends with the question."""
+        for delay in delays():
+            try:
+                await self._host.approvals.answer(
+                    approval_id, option_id, by=self._actor, via="request", feedback=feedback
+                )
+            except CallboardError as error:
+                _log.warning("an answer to %s was not taken: %s", approval_id, error)
+                if may_pass(error):
+                    await asyncio.sleep(delay)
+                    continue
+                # somebody else was first, or the option is none of those offered: it stays as it is
+            return
 
     async def close(self) -> None:
         tasks = list(self._tasks)

@@ -54,10 +54,17 @@ class Opening:
 
 
 def begin(
-    tx: Transaction, grant: Grant, *, model: str, host_id: str, openings: Sequence[Opening] = ()
+    tx: Transaction,
+    grant: Grant,
+    *,
+    model: str,
+    host_id: str,
+    takes_up: bool,
+    openings: Sequence[Opening] = (),
 ) -> Begun | None:
     """Begins what waits in a session and is for this host to run: a parked turn that was answered, else
-    a new turn, which admits every waiting trigger and is to take in the inbox."""
+    a new turn, which admits every waiting trigger and is to take in the inbox. What a host has accepted
+    that is gone is only for one that `takes_up`."""
     session_id = grant.session_id
     if not _is_open(tx, session_id):
         return None
@@ -65,8 +72,8 @@ def begin(
         return _resume(tx, grant, host_id)
     if not _may_begin(tx, session_id, openings):
         return None
-    delivery = inbox.due(tx.all, session_id, host_id, tx.now())
-    if delivery is None and tx.one(TURN_SQL["ours_wait"], session_id, host_id) is None:
+    delivery = inbox.due(tx.all, session_id, host_id, tx.now(), adopts=takes_up)
+    if delivery is None and tx.one(TURN_SQL["ours_wait"], session_id, host_id, takes_up) is None:
         return None  # nothing waits, or only what another host has accepted and will run
     pending = tx.all(TURN_SQL["pending_triggers"], session_id)
     seqs = tuple(seq for seq, _, _ in pending)

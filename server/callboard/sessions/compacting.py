@@ -7,11 +7,15 @@ from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import Author
 
 from ..log.record import Record
+from ..log.transaction import Transaction
 from ..turns.lifecycle import blocked
-from ..turns.reservation import Reservations
+from ..turns.projection import SQL as TURN_SQL
+from ..turns.reservation import Grant, Reservations
 from .compaction import summarise
 from .dispatch import Dispatcher
+from .projection import SQL
 from .runner import Services
+from .transcript import Transcript
 
 
 @frozen
@@ -31,11 +35,10 @@ class Compacting:
         failure; then nothing is written.
         """
         services = self.services
+        services.log.refresh()
         state = await services.cache.state(session_id)
         if state.closed:
-            raise CallboardError(
-                "sessionClosed", f"session {session_id} is closed; it needs no summary any more"
-            )
+            raise _closed(session_id)
         settings = services.settings(state.cwd)
         profile = services.profiles(state.cwd).get(state.profile)
         model = await services.catalog.resolve(
@@ -45,21 +48,42 @@ class Compacting:
         decision = await hooks.ask("PreCompact", reason="command", instructions=instructions)
         if decision.block is not None:
             raise blocked("PreCompact", decision.block)
-        prepared = await self.reservations.prepare(session_id)
-        try:
-            async with prepared as reservation:
-                made = await summarise(
-                    log=services.log,
-                    model=model,
-                    transcript=await services.cache.transcript(session_id),
-                    grant=reservation.grant,
-                    author=Author(kind="system", name="callboard"),
-                    actor=by,
-                    reason="command",
-                    tools=profile.context_tools or settings.context.tools,
-                    window=model.card.context_window or settings.context.window_default,
-                    instructions=instructions,
-                )
-        finally:
-            await self.dispatcher.wake(session_id)
+        prepared = await self.reservations.prepare(
+            session_id, _must_be_open, freed=self.dispatcher.look_at
+        )
+        async with prepared as reservation:
+            made = await summarise(
+                log=services.log,
+                model=model,
+                transcript=await self._transcript(session_id, through=reservation.begun),
+                grant=reservation.grant,
+                author=Author(kind="system", name="callboard"),
+                actor=by,
+                reason="command",
+                tools=profile.context_tools or settings.context.tools,
+                window=model.card.context_window or settings.context.window_default,
+                instructions=instructions,
+            )
         return None if made is None else made.record
+
+    async def _transcript(self, session_id: str, *, through: int) -> Transcript:
+        """The transcript of the session as it was taken: nothing that another process has rewound."""
+        cache = self.services.cache
+        transcript = await cache.transcript(session_id)
+        if transcript.seq < through:  # what others had committed could not be read just then
+            cache.forget(session_id)
+            transcript = await cache.transcript(session_id)
+        return transcript
+
+
+def _must_be_open(tx: Transaction, grant: Grant) -> int:
+    """The session's last seq. It may have been closed while the hooks were asked."""
+    if tx.value(SQL["flags"], grant.session_id):
+        raise _closed(grant.session_id)
+    return tx.value(TURN_SQL["last_seq"], grant.session_id)
+
+
+def _closed(session_id: str) -> CallboardError:
+    return CallboardError(
+        "sessionClosed", f"session {session_id} is closed; it needs no summary any more"
+    )

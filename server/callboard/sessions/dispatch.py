@@ -1,12 +1,13 @@
 """The one way in which a run begins: a durable trigger is in the log, then `wake` decides.
 
 Prompt, directive, continue, mention, peer message, approval after a restart: whoever appends a trigger
-calls `wake` afterwards, and nothing else ever calls the loop. When a run has ended, its session is
-looked at again: what came meanwhile begins the next one (session-messaging 2).
+calls `wake` afterwards, and nothing else ever calls the loop. When a run has ended, or a change of the
+history, its session is looked at again: what came meanwhile begins the next one (session-messaging 2).
 """
 
 import asyncio
 import contextlib
+import contextvars
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
@@ -17,10 +18,11 @@ from callboard_rpc.events import CancelRequested, TurnResumed, TurnStarted
 
 from ..log.log import Log
 from ..log.record import Record
+from ..log.retrying import delays, may_pass
 from ..log.transaction import Transaction
 from ..turns import parking
 from ..turns.completion import CompletionHook
-from ..turns.ending import ending_of, may_pass, write_end
+from ..turns.ending import ending_of, write_end
 from ..turns.finish import Hook
 from ..turns.live import Cause, LiveTurn
 from ..turns.projection import SQL as TURN_SQL
@@ -34,9 +36,6 @@ _log = logging.getLogger(__name__)
 
 _LOST = Cause(outcome="interrupted", by=SYSTEM, reason="another server has taken the session over")
 
-_FIRST_DELAY_S = 0.1
-_LONGEST_DELAY_S = 2.0
-
 
 class Runner(Protocol):
     """Builds a turn and runs it to its end. Raises when it cannot even be built."""
@@ -49,7 +48,10 @@ class Dispatcher:
 
     `spawn` gives a task to the host, so that no turn lives in a request; `model_of` names the model
     that a session would use now; `openings` are asked before a new turn; `hooks` and `completion` are for
-    the end of a turn that could not be built.
+    the end of a turn that could not be built. A host that `takes_up` goes on with what others have left:
+    answers to parked turns, prompts and deliveries that hosts had accepted which are gone. One that does
+    not begins only what is asked of it: what it began besides would be interrupted when it goes, which
+    is soon.
     """
 
     def __init__(
@@ -63,9 +65,11 @@ class Dispatcher:
         openings: Sequence[Opening] = (),
         hooks: Sequence[Hook] = (),
         completion: Sequence[CompletionHook] = (),
+        takes_up: bool = True,
     ) -> None:
         self._log = log
         self._reservations = reservations
+        self._takes_up = takes_up
         self._runner = runner
         self._model_of = model_of
         self._spawn = spawn
@@ -74,6 +78,7 @@ class Dispatcher:
         self._completion = completion
         self._retrying: set[str] = set()
         self._live: dict[str, LiveTurn] = {}
+        self._wakes: set[asyncio.Task[str | None]] = set()
         self._stopping: Cause | None = None
         log.listen(self._heard)
         log.feed.on_skip(self._look_again)
@@ -95,8 +100,8 @@ class Dispatcher:
             match record.type:
                 case "turn_started" | "turn_resumed":
                     self._begins(record)
-                case "approval_decision":
-                    self._answered(record.session_id)
+                case "approval_decision" if self._takes_up:
+                    self.answered(record.session_id)
                 case "message" if '"delivery":"steer"' in record.data:
                     live = self._live.get(record.session_id)
                     if live is not None:
@@ -141,22 +146,38 @@ class Dispatcher:
     def _may_go_on(self, session_id: str) -> None:
         """A turn of another host has ended, or one of ours before it began: what was accepted here
         meanwhile is ours to run."""
+        try:
+            waits = self._log.glance(TURN_SQL["own_wait"], session_id, self.host_id) or inbox.due(
+                self._log.glance, session_id, self.host_id, self._log.now(), adopts=self._takes_up
+            )
+        except CallboardError:
+            waits = True  # it is looked at until it can be seen
+        if waits:
+            self.look_at(session_id)
+
+    def answered(self, session_id: str) -> None:
+        """An answer to a parked turn is what wakes it; whichever host takes it runs it: any that takes up
+        what others have left, and the one through which it was given."""
+        if session_id in self._live:
+            return
+        try:
+            parked = bool(self._log.glance(TURN_SQL["parked_turn"], session_id))
+        except CallboardError:
+            parked = True  # it is looked at until it can be seen
+        if parked:
+            self.look_at(session_id)
+
+    def look_at(self, session_id: str) -> None:
+        """`wake`, for whoever does not wait for it."""
         if self._stopping is None:
-            with contextlib.suppress(CallboardError):
-                if self._log.glance(TURN_SQL["own_wait"], session_id, self.host_id) or inbox.due(
-                    self._log.glance, session_id, self.host_id, self._log.now()
-                ):
-                    self._spawn(lambda: self._wake_again(session_id), f"wake {session_id}")
+            self._spawn(lambda: self._go_on(session_id), f"wake {session_id}")
 
-    def _answered(self, session_id: str) -> None:
-        """An answer to a parked turn is what wakes it; whichever host takes it runs it."""
-        if session_id not in self._live and self._stopping is None:
-            with contextlib.suppress(CallboardError):
-                if self._log.feed.query(TURN_SQL["parked_turn"], (session_id,)):
-                    self._spawn(lambda: self._wake_again(session_id), f"wake {session_id}")
-
-    async def _wake_again(self, session_id: str) -> None:
-        await self.wake(session_id)
+    async def _go_on(self, session_id: str) -> None:
+        try:
+            await self.wake_here(session_id)
+        except CallboardError as error:
+            if error.kind not in ("sessionNotFound", "shuttingDown"):
+                _log.warning("session %s could not go on: %s", session_id, error)
 
     def _cancels(self, record: Record) -> None:
         live = self._live.get(record.session_id)
@@ -176,7 +197,25 @@ class Dispatcher:
         Returns the id of the turn that was started here, else None. Losing the session to somebody
         else is not an error: whoever has it looks again when its turn ends. Nor is a store that
         cannot be written just now: the triggers are durable, and are looked at again until it can.
+
+        It is done in a task of the host. Whoever asks for it may be cancelled, as a request is, at any
+        moment: the triggers that the turn had admitted by then would be answered by nobody.
         """
+        task = asyncio.get_running_loop().create_task(
+            self.wake_here(session_id), name=f"wake {session_id}", context=contextvars.Context()
+        )
+        self._wakes.add(task)
+        task.add_done_callback(self._woke)
+        return await asyncio.shield(task)
+
+    def _woke(self, task: "asyncio.Task[str | None]") -> None:
+        self._wakes.discard(task)
+        if not task.cancelled():
+            task.exception()  # whoever waits has it; who was cancelled needs it no more
+
+    async def wake_here(self, session_id: str) -> str | None:
+        """`wake`, in the task of the caller, which nobody must cancel. Transactions that were submitted just
+        before share its commit."""
         try:
             return await self._wake(session_id)
         except CallboardError as error:
@@ -189,9 +228,8 @@ class Dispatcher:
             return None
 
     async def _wake_later(self, session_id: str) -> None:
-        delay = _FIRST_DELAY_S
         try:
-            while True:
+            for delay in delays():
                 await asyncio.sleep(delay)
                 try:
                     await self._wake(session_id)
@@ -200,7 +238,6 @@ class Dispatcher:
                     if not may_pass(error):
                         _log.warning("session %s could not go on: %s", session_id, error)
                         return
-                delay = min(2 * delay, _LONGEST_DELAY_S)
         finally:
             self._retrying.discard(session_id)
 
@@ -210,7 +247,14 @@ class Dispatcher:
         model = await self._model_of(session_id)
 
         def commit(tx: Transaction, grant: Grant) -> Begun | None:
-            return begin(tx, grant, model=model, host_id=self.host_id, openings=self._openings)
+            return begin(
+                tx,
+                grant,
+                model=model,
+                host_id=self.host_id,
+                takes_up=self._takes_up,
+                openings=self._openings,
+            )
 
         outcome = await self._reservations.reserve(
             session_id, commit, resume=lambda tx: parking.answered(tx, session_id)
@@ -220,8 +264,12 @@ class Dispatcher:
         return await self._launch(outcome)
 
     async def _launch(self, reserved: Reserved[Begun]) -> str:
+        """Runs a turn that was begun, and returns its id. One that has ended already stays as it is."""
         async with reserved.reservation as reservation:
-            live = self._live[reservation.session_id]
+            live = self._live.get(reservation.session_id)
+            if live is None or live.grant != reservation.grant:
+                # this process stood still just now, was taken for gone, and has heard of that turn's end
+                return reservation.turn_id
             live.supervised = True
             begun = reserved.begun
             self._spawn(lambda: self._supervise(live, begun), f"turn {live.turn_id}")
@@ -273,11 +321,7 @@ class Dispatcher:
                     await self._fail(live, fault)
         finally:
             self._ended(live)
-        try:
-            await self.wake(live.session_id)
-        except CallboardError as error:
-            if error.kind not in ("sessionNotFound", "shuttingDown"):
-                _log.warning("session %s could not go on: %s", live.session_id, error)
+        await self._go_on(live.session_id)
 
     async def _fail(self, live: LiveTurn, fault: Exception) -> None:
         """Ends a turn that could not be built (its model is gone, its folder is)."""
@@ -296,24 +340,29 @@ class Dispatcher:
         turns = list(self._live.values())
         for live in turns:
             live.stop(cause)
-        if turns:
-            waits = [asyncio.ensure_future(live.ended.wait()) for live in turns]
-            _, late = await asyncio.wait(waits, timeout=within_s)
-            for wait in late:
-                wait.cancel()
+        ends = [asyncio.ensure_future(live.ended.wait()) for live in turns]
+        if ends or self._wakes:
+            await asyncio.wait([*ends, *self._wakes], timeout=within_s)
+        for end in ends:
+            end.cancel()
 
     async def wake_own(self) -> None:
         """Wakes sessions in which something waits that was accepted here, and that nobody owns: what
         another host's compaction held up ends without an event that would tell."""
         for (session_id,) in self._log.glance(TURN_SQL["own_left"], self.host_id):
-            await self.wake(session_id)
+            await self.wake_here(session_id)
 
     async def wake_delivered(self) -> None:
         """Wakes sessions of which nobody takes in what was asked for: a claim is over, or a change of the
         history by another host."""
-        for session_id in inbox.due_sessions(self._log.glance, self.host_id, self._log.now()):
+        for session_id in self._due_sessions():
             if session_id not in self._retrying:
-                await self.wake(session_id)
+                await self.wake_here(session_id)
+
+    def _due_sessions(self) -> list[str]:
+        return inbox.due_sessions(
+            self._log.glance, self.host_id, self._log.now(), adopts=self._takes_up
+        )
 
     async def wake_waiting(self) -> int:
         """Wakes every session whose triggers and deliveries nobody has taken: what was queued when a
@@ -322,11 +371,10 @@ class Dispatcher:
             await self._log.transact(lambda tx: inbox.recover(tx, self.host_id))
         rows = await self._log.query(SQL["with_pending_triggers"])
         rows += await self._log.query(TURN_SQL["parked_and_answered"])
-        due = inbox.due_sessions(self._log.glance, self.host_id, self._log.now())
-        rows += [(session_id,) for session_id in due]
+        rows += [(session_id,) for session_id in self._due_sessions()]
         for (session_id,) in rows:
             try:
-                await self.wake(session_id)
+                await self.wake_here(session_id)
             except CallboardError as error:
                 _log.warning("session %s could not be woken: %s", session_id, error)
         return len(rows)

@@ -30,9 +30,9 @@ from ..log.record import SELECT, Record
 from ..log.transaction import SQL as LOG_SQL
 from ..log.transaction import Transaction
 from ..turns.projection import SQL as TURN_SQL
-from ..turns.reservation import take
+from ..turns.reservation import Grant, take
 from .content import clean_title
-from .importing import Importing
+from .importing import Importing, must_hold
 from .inheriting import INHERITED, Extent, Inheritance
 from .projection import SQL
 from .reading import Reading
@@ -210,12 +210,11 @@ class Forking:
             async for piece, last in self._pieces(plan):
                 if stop.is_set():
                     raise CallboardError("shuttingDown", _ENDED)
-                await self._log.transact(
+                publication.grant = await self._log.transact(
                     lambda tx, piece=piece, last=last: publication.commit(tx, piece, last=last)
                 )
-                publication.begun = True
         except BaseException:
-            if publication.begun:
+            if publication.grant is not None:
                 # not in the name of the request, which may have been done by somebody else meanwhile
                 await asyncio.get_running_loop().create_task(
                     self._importing.take_back(plan.session_id, import_id),
@@ -268,27 +267,30 @@ class _Publication:
     plan: _Plan
     import_id: str
     host_id: str
-    begun: bool = False
-    _count: int = 0
+    grant: Grant | None = None
+    """What the first of them has returned."""
 
-    def commit(self, tx: Transaction, piece: Sequence[_Copy], *, last: bool) -> None:
+    def commit(self, tx: Transaction, piece: Sequence[_Copy], *, last: bool) -> Grant:
         plan = self.plan
         # the origin's blobs are there as long as it is
         if tx.value(SQL["birth"], plan.source.session_id) != plan.source_birth:
             raise _gone(plan.source.session_id)
-        if self.begun:
-            importing.must_be_ours(tx, plan.session_id, self.import_id)
+        if self.grant is None:
+            grant = self._begin(tx)
         else:
-            self._begin(tx)
+            grant = self.grant
+            must_hold(tx, grant, self.import_id)
         for copy in piece:
             self._place(tx, copy)
         if last:
             self._complete(tx, head=piece[-1].seq if piece else 1)
+        return grant
 
-    def _begin(self, tx: Transaction) -> None:
+    def _begin(self, tx: Transaction) -> Grant:
         plan, source = self.plan, self.plan.source
         importing.begin(tx, plan.session_id, import_id=self.import_id, host_id=self.host_id)
-        take(tx, plan.session_id, self.host_id, kind="prepare", turn_id=None)
+        fence = take(tx, plan.session_id, self.host_id, kind="prepare", turn_id=None)
+        assert fence is not None  # its id is new: nobody can have it
         created = SessionCreated(
             session_id=SessionId(plan.session_id),
             root_id=SessionId(plan.session_id),
@@ -316,6 +318,7 @@ class _Publication:
                 root_id=plan.session_id,
             )
         )
+        return Grant(session_id=plan.session_id, turn_id="", fence=fence)
 
     def _place(self, tx: Transaction, copy: _Copy) -> None:
         plan, record = self.plan, copy.record

@@ -20,13 +20,16 @@ from callboard_rpc.errors import CallboardError
 
 from ..log import importing
 from ..log.faultpoints import point
+from ..log.faults import StaleFence
 from ..log.importing import Piece, Scratch
 from ..log.log import Log
 from ..log.transaction import SQL as LOG_SQL
 from ..log.transaction import Transaction
+from ..turns.boundary import Query
 from ..turns.projection import SQL as TURN_SQL
-from ..turns.reservation import SYSTEM, take
+from ..turns.reservation import SYSTEM, Grant, assert_fence, take
 from .playing import Played, Stopped, Wanted, play
+from .projection import SQL
 
 FILE_LIMIT: Final = 2 * 1024**3
 """Bytes of a file."""
@@ -171,7 +174,7 @@ class Importing:
     ) -> None:
         pieces = scratch.pieces()
         piece = await asyncio.to_thread(next, pieces)
-        begun = False
+        grant: Grant | None = None
         try:
             while piece is not None:
                 if ears.stop.is_set():
@@ -182,12 +185,11 @@ class Importing:
                     host_id=self._host_id,
                     played=played,
                     piece=piece,
-                    begins=not begun,
+                    grant=grant,
                     ends=following is None,
                     folders_claimed=wanted.folder is None,
                 )
-                await self._log.transact(publication.publish_piece)
-                begun = True
+                grant = await self._log.transact(publication.publish_piece)
                 if piece.rows:
                     seq = piece.rows[-1][0]
                     ears.tell(
@@ -195,7 +197,7 @@ class Importing:
                     )
                 piece = following
         except BaseException:
-            if begun:
+            if grant is not None:
                 await self.take_back(played.session_id, import_id)
             raise
 
@@ -221,13 +223,29 @@ class Importing:
                 pass
 
     async def tidy(self) -> None:
-        """Takes back what was left of imports whose host is gone, or that failed here."""
-        left = self._log.glance(LOG_SQL["left_imports"])
-        hosts = {host for (host,) in self._log.glance("SELECT host_id FROM hosts")} if left else ()
-        for session_id, import_id, host_id in left:
-            ours = host_id == self._host_id
-            if import_id not in self._running if ours else host_id not in hosts:
-                await self.take_back(session_id, import_id)
+        """Takes back what was left of imports whose host is gone, or that failed here. A host that comes
+        back, and would publish on, finds that it cannot."""
+
+        def take_over(tx: Transaction, session_id: str, import_id: str, host_id: str) -> str | None:
+            if not self._is_left(tx.all, import_id, host_id):
+                return None
+            tx.execute(TURN_SQL["end_preparation"], session_id)
+            return importing.take_over(tx, session_id, import_id, host_id=self._host_id)
+
+        for left in self._log.glance(LOG_SQL["left_imports"]):
+            session_id, import_id, host_id = left
+            if not self._is_left(self._log.glance, import_id, host_id):
+                continue
+            # a store that cannot be written just now is looked at again the next time
+            with contextlib.suppress(CallboardError):
+                taken = await self._log.transact(lambda tx, left=left: take_over(tx, *left))
+                if taken is not None:
+                    await self.take_back(session_id, taken)
+
+    def _is_left(self, query: Query, import_id: str, host_id: str) -> bool:
+        if host_id == self._host_id:
+            return import_id not in self._running
+        return not query(SQL["heartbeat"], host_id)
 
     async def stop(self, within_s: float) -> None:
         """Ends what is under way and takes it back, as far as there is time: the next host does the
@@ -239,26 +257,40 @@ class Importing:
             await asyncio.wait(list(self._tasks), timeout=within_s)
 
 
+def must_hold(tx: Transaction, grant: Grant, import_id: str) -> None:
+    """What comes before every piece but the first. Raises leaseLost when another host has taken this one
+    for gone: it may have taken back some of what was published here already."""
+    importing.must_be_ours(tx, grant.session_id, import_id)
+    try:
+        assert_fence(tx, grant)
+    except StaleFence:
+        raise importing.lost(grant.session_id) from None
+
+
 @frozen(kw_only=True)
 class _Publication:
-    """One transaction of an import: a piece of it, the first and the last with what goes with them."""
+    """One transaction of an import: a piece of it, the first and the last with what goes with them.
+    `grant` is what the first one returned."""
 
     import_id: str
     host_id: str
     played: Played
     piece: Piece
-    begins: bool
+    grant: Grant | None
     ends: bool
     folders_claimed: bool
 
-    def publish_piece(self, tx: Transaction) -> None:
+    def publish_piece(self, tx: Transaction) -> Grant:
         played = self.played
-        if self.begins:
-            self._begin(tx)
+        if self.grant is None:
+            grant = self._begin(tx)
         else:
-            importing.must_be_ours(tx, played.session_id, self.import_id)
+            grant = self.grant
+            must_hold(tx, grant, self.import_id)
         importing.publish(tx, played.session_id, played.root_id, self.piece)
         if self.ends:
+            if played.parent_id is not None:
+                self._must_have_parent(tx)  # it may have been deleted since the first piece
             tx.execute(TURN_SQL["disown"], played.session_id)
             importing.complete(
                 tx,
@@ -273,11 +305,13 @@ class _Publication:
                 events=played.events,
                 added=played.head - played.events,
             )
+        return grant
 
-    def _begin(self, tx: Transaction) -> None:
+    def _begin(self, tx: Transaction) -> Grant:
         played = self.played
         importing.begin(tx, played.session_id, import_id=self.import_id, host_id=self.host_id)
-        if take(tx, played.session_id, self.host_id, kind="prepare", turn_id=None) is None:
+        fence = take(tx, played.session_id, self.host_id, kind="prepare", turn_id=None)
+        if fence is None:
             raise CallboardError(
                 "sessionExists",
                 f"session {played.session_id} was deleted, and its last turn has not ended yet; try again",
@@ -295,6 +329,7 @@ class _Publication:
                 raise self._shared(call_id)
         if played.parent_id is not None:
             self._must_have_parent(tx)
+        return Grant(session_id=played.session_id, turn_id="", fence=fence)
 
     def _shared(self, known: str) -> CallboardError:
         return CallboardError(
@@ -316,8 +351,8 @@ class _Publication:
         if parent is None or not parent[2] or parent[:2] != (played.root_id, played.depth - 1):
             raise CallboardError(
                 "importRefused",
-                f"the session is a child of {played.parent_id}, which was not imported into this store; "
-                "import that one first",
+                f"the session is a child of {played.parent_id}, which was not imported into this store, or is "
+                "not there any more; import that one first",
                 data={"line": 2},
             )
 

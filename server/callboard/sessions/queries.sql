@@ -107,7 +107,7 @@ WITH RECURSIVE below (session_id) AS (
   SELECT session_id FROM sessions WHERE parent_id = ?
   UNION SELECT s.session_id FROM sessions s JOIN below b ON s.parent_id = b.session_id
 )
-SELECT session_id FROM below;
+SELECT session_id FROM below WHERE session_id IN (SELECT session_id FROM heads);
 
 -- name: path_to
 WITH RECURSIVE up (session_id, parent_id, name, above) AS (

@@ -8,7 +8,9 @@ queued.
 
 A run is first seized, under a new fence, in the transaction that sees that its host is still gone; so of
 two hosts that recover at the same time one does it, and a host that was only stopped can write
-nothing any more. Who has seized a run and dies is gone, too, and the next host goes on from there.
+nothing any more. What is to be parked is parked there and then: an answer that comes from a third process
+afterwards finds the turn parked, and resumes it. Who has seized a run and dies is gone, too, and the
+next host goes on from there.
 """
 
 import asyncio
@@ -24,7 +26,7 @@ from ..log.transaction import SQL as LOG_SQL
 from ..log.transaction import Transaction
 from ..tools.processes import end_marked
 from ..turns.finish import Ending, Hook, close_turn
-from ..turns.parking import cancelled, park, waits_only
+from ..turns.parking import cancelled, is_cancelled, park, waits_only
 from ..turns.projection import SQL as TURN_SQL
 from ..turns.reservation import SYSTEM, Grant, seize
 from ..turns.usage import reported
@@ -36,7 +38,8 @@ _GONE = "the server that ran this turn is gone"
 
 
 async def seize_runs(log: Log, gone: Mapping[str, str | None], *, by: str) -> list[Grant]:
-    """Takes the sessions of hosts that are gone. `gone` is their last heartbeat, or None for a host
+    """Takes the sessions of hosts that are gone, and parks the turns in them that only wait for an
+    approval; the others are to be `conclude`d. `gone` is their last heartbeat, or None for a host
     without a row; one that has shown itself since keeps what it has. `by` is this host."""
 
     def commit(tx: Transaction) -> list[Grant]:
@@ -49,7 +52,7 @@ async def seize_runs(log: Log, gone: Mapping[str, str | None], *, by: str) -> li
         seized = [seize(tx, grant, by) for grant in owned]
         for host in really:
             tx.execute(SQL["forget_host"], host)
-        return [grant for grant in seized if grant is not None]
+        return [grant for grant in seized if grant is not None and not _parked(tx, grant)]
 
     point("sessions.host_gone")
     return await log.transact(commit)
@@ -58,7 +61,7 @@ async def seize_runs(log: Log, gone: Mapping[str, str | None], *, by: str) -> li
 async def conclude(
     log: Log, runs: Sequence[Grant], *, hooks: Sequence[Hook] = ()
 ) -> tuple[Grant, ...]:
-    """Ends or parks runs that were seized; those for which the store has refused it, to be tried again.
+    """Ends runs that were seized; those for which the store has refused it, to be tried again.
 
     `hooks` write what a turn's end brings with it, as they do for a turn that ends here.
     """
@@ -71,7 +74,7 @@ async def conclude(
     left = tuple(
         grant for grant, end in zip(runs, ends, strict=True) if end.exception() is not None
     )
-    _log.info("%d runs of servers that are gone were ended or parked", len(runs) - len(left))
+    _log.info("%d runs of servers that are gone were ended", len(runs) - len(left))
     if left:
         fault = next(end.exception() for end in ends if end.exception() is not None)
         _log.warning("%d runs of servers that are gone wait to be ended: %s", len(left), fault)
@@ -102,14 +105,19 @@ def interrupt(tx: Transaction, grant: Grant, hooks: Sequence[Hook] = ()) -> None
     used = reported(tx, grant.session_id, grant.turn_id)
     ending = Ending(outcome="interrupted", usage=used, reason=_GONE)
     wish = cancelled(tx, grant, ending)
-    waiting = waits_only(tx, grant) if wish is None else ()
-    if waiting:
-        park(tx, grant, waiting)
-        return
     draft = tx.one(LOG_SQL["read_draft"], grant.turn_id)
     if draft is not None:
         _keep_draft(tx, grant, *draft[:3])
     close_turn(tx, grant, wish or ending, actor=SYSTEM, hooks=hooks)
+
+
+def _parked(tx: Transaction, grant: Grant) -> bool:
+    """Parks a run that was seized, if it has only waited for an approval and nobody wants it to end."""
+    waiting = waits_only(tx, grant)
+    if not waiting or is_cancelled(tx, grant):
+        return False
+    park(tx, grant, waiting)
+    return True
 
 
 def _keep_draft(tx: Transaction, grant: Grant, message_id: str, answer: str, thought: str) -> None:

@@ -39,6 +39,8 @@ class Retention:
                 await self.forget_old()
             except CallboardError as error:
                 _log.warning("old sessions could not be deleted: %s", error)
+            except Exception:
+                _log.exception("old sessions could not be deleted")
             await asyncio.sleep(LOOK_S)
 
     async def forget_old(self) -> list[str]:

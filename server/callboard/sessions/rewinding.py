@@ -51,36 +51,35 @@ class Rewinding:
         Raises sessionNotFound, sessionClosed, sessionArchived, turnNotFound, and turnInProgress while a
         turn runs or is parked, prompts wait for one, or somebody else changes the history.
         """
-        prepared = await self.reservations.prepare(session_id, _must_rest)
-        try:
-            async with prepared as reservation:
-                through = reservation.begun
-                cut = await self._cut(session_id, before_turn_id, through)
+        prepared = await self.reservations.prepare(
+            session_id, _must_rest, freed=self.dispatcher.look_at
+        )
+        async with prepared as reservation:
+            through = reservation.begun
+            cut = await self._cut(session_id, before_turn_id, through)
 
-                def write(tx: Transaction) -> Record:
-                    rules = approvals.revoke(tx, cut.rules)
-                    record = tx.append(
-                        session_id,
-                        SessionRewound(
-                            before_turn_id=TurnId(before_turn_id),
-                            before_seq=cut.before_seq,
-                            through_seq=through,
-                            turns=cut.turns,
-                            prompts=cut.prompts,
-                            changed_paths=cut.paths[:_NAMED_PATHS],
-                            more_paths=max(0, len(cut.paths) - _NAMED_PATHS),
-                            commands=cut.commands,
-                            rules=tuple(RuleId(each) for each in rules),
-                        ),
-                        actor=by,
-                        fence=reservation.grant.fence,
-                    )
-                    tx.decided(session_id=session_id, seq=record.seq)
-                    return record
+            def write(tx: Transaction) -> Record:
+                rules = approvals.revoke(tx, cut.rules)
+                record = tx.append(
+                    session_id,
+                    SessionRewound(
+                        before_turn_id=TurnId(before_turn_id),
+                        before_seq=cut.before_seq,
+                        through_seq=through,
+                        turns=cut.turns,
+                        prompts=cut.prompts,
+                        changed_paths=cut.paths[:_NAMED_PATHS],
+                        more_paths=max(0, len(cut.paths) - _NAMED_PATHS),
+                        commands=cut.commands,
+                        rules=tuple(RuleId(each) for each in rules),
+                    ),
+                    actor=by,
+                    fence=reservation.grant.fence,
+                )
+                tx.decided(session_id=session_id, seq=record.seq)
+                return record
 
-                return await reservation.conclude(write)
-        finally:
-            await self.dispatcher.wake(session_id)  # what came meanwhile is next
+            return await reservation.conclude(write)
 
     async def _cut(self, session_id: str, turn_id: str, through: int) -> _Cut:
         """Reads what goes. Nobody else changes the session meanwhile, and no lock is held."""

@@ -382,9 +382,10 @@ class Sessions:
         # The prompt and what it starts wait for the writer together, and so share one commit.
         appended = self._log.submit(commit)
         try:
-            turn_id = await self._dispatcher.wake(session_id)
-        except CallboardError:
-            # what keeps the prompt out is told before what keeps its turn from starting
+            turn_id = await self._dispatcher.wake_here(session_id)
+        except Exception:
+            # what keeps the prompt out is told before what keeps its turn from starting; and whoever has
+            # asked for it with a key hears of no failure before it is written down under that key
             await appended
             raise
         record, running, steers, repeated = await appended

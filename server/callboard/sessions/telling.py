@@ -139,7 +139,7 @@ class Telling:
             self._spawn(lambda: self._tell(session_id), f"listeners of {session_id}")
 
     def _waiting(self, session_id: str) -> list[tuple[int, str, str]]:
-        rows = self._log.feed.query(SQL["runs_to_tell"], (session_id, self._host_id))
+        rows = self._log.glance(SQL["runs_to_tell"], session_id, self._host_id)
         return [row for row in rows if self._listeners.get(row[1]) is not None]  # pyright: ignore[reportReturnType]
 
     async def adopt(self) -> None:

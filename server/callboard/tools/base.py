@@ -1,5 +1,6 @@
 """What a tool is: typed arguments in, one outcome out, and what may be shown before it runs."""
 
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
@@ -34,6 +35,11 @@ class Workspace(Protocol):
 
     @property
     def roots(self) -> tuple[Path, ...]: ...
+
+    def is_root(self, root: Path, found: os.stat_result) -> bool:
+        """Whether `found`, which is what stands at `root` now, is the folder that this is a workspace of:
+        another one may have taken its place, or a link."""
+        ...
 
     def resolve(self, path: str) -> Path:
         """`path` (absolute, or relative to `root`) through all symlinks. Raises `PathDenied`."""

@@ -1,7 +1,8 @@
 """Opens files beneath a workspace's roots without following any symlink.
 
 A path that `Workspace.resolve` returned holds no link. If one is found on the way here, somebody put
-it there since, and the open fails with `PathDenied`: there is no moment between check and use.
+it there since, and the open fails with `PathDenied`: there is no moment between check and use. It fails
+likewise when the root itself is another folder than it was.
 """
 
 import contextlib
@@ -9,6 +10,7 @@ import errno
 import os
 import secrets
 import stat
+import sys
 from collections.abc import Generator
 from pathlib import Path
 
@@ -68,6 +70,7 @@ def folder(
     root = _root_of(workspace, path)
     here = os.open(root, _FOLDER & ~_NOFOLLOW)
     try:
+        _check_root(workspace, root, path, os.fstat(here))
         for part in path.relative_to(root).parts:
             here = _step(here, part, path)
         for part in missing:
@@ -77,6 +80,23 @@ def folder(
         yield here
     finally:
         os.close(here)
+
+
+def _check_root(workspace: Workspace, root: Path, path: Path, found: os.stat_result) -> None:
+    if not workspace.is_root(root, found):
+        raise PathDenied(
+            str(path),
+            f"is not in the workspace any more: something else has taken the place of {root}, "
+            "which the next turn will go by",
+        )
+
+
+def way_to(descriptor: int | None, path: Path) -> Path:
+    """How a process that is started now gets into the `folder` that was opened as `path`: through the
+    descriptor where the system has such a way, so that it is that very folder."""
+    if descriptor is not None and sys.platform == "linux" and Path("/proc/self/fd").is_dir():
+        return Path(f"/proc/self/fd/{descriptor}")
+    return path
 
 
 def _step(here: int, part: str, path: Path) -> int:
@@ -143,7 +163,9 @@ def refuse_special(workspace: Workspace, path: Path, found: os.stat_result) -> N
 def status(workspace: Workspace, path: Path) -> os.stat_result | None:
     """What is at `path` now (not followed), or None when there is nothing."""
     if path in workspace.roots:
-        return path.stat()
+        found = path.stat()
+        _check_root(workspace, path, path, found)
+        return found
     try:
         with folder(workspace, path.parent) as parent:
             name = str(path) if parent is None else path.name
@@ -172,7 +194,9 @@ def replace(workspace: Workspace, path: Path, data: bytes) -> None:
         temporary = f".callboard-{secrets.token_hex(8)}.tmp"
         if parent is None:
             temporary = str(path.parent / temporary)
-        descriptor = os.open(temporary, _CREATE, 0o666, dir_fd=parent)
+        # What is there already may be private: nobody may read the new content before it has its mode.
+        mode = 0o666 if before is None else 0o600
+        descriptor = os.open(temporary, _CREATE, mode, dir_fd=parent)
         try:
             try:
                 _fill(descriptor, data, before)

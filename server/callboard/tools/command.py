@@ -18,7 +18,7 @@ from .environment import CALM
 from .offload import finished
 from .output import OutputBuffer, Streamer
 from .paths import resolved
-from .processes import Ended, run_process
+from .processes import Ended, ProcessLost, run_process
 from .schema import describe
 
 _LONGEST_MS = 3_600_000
@@ -78,6 +78,10 @@ async def _run(context: ToolContext, arguments: RunCommand) -> ToolOutcome:
         )
     except (OSError, ValueError) as fault:
         raise ToolFailure(_not_started(fault)) from None
+    except ProcessLost as lost:
+        raise ToolFailure(
+            f"The command was started, but could not be seen to its end, and was killed: {lost}."
+        ) from None
     finally:
         watched.close()
     return await _outcome(context, output, ended, limit_s)

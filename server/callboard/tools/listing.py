@@ -1,5 +1,6 @@
 """`list_files`: what is in a folder, without what the workspace ignores."""
 
+import stat
 import time
 from collections.abc import Callable
 from functools import partial
@@ -16,7 +17,8 @@ from callboard_rpc.common import Location
 from . import beneath, tree
 from .base import Preview, Tool, ToolContext, ToolFailure, ToolOutcome
 from .display import clip, one_line, printable
-from .paths import missing_text, resolved
+from .offload import searches
+from .paths import looked_at, missing_text, resolved
 from .schema import describe
 
 if TYPE_CHECKING:
@@ -83,7 +85,9 @@ async def _run(context: ToolContext, arguments: ListFiles) -> ToolOutcome:
     deadline = time.monotonic() + _TIME_LIMIT_S
     try:
         return await anyio.to_thread.run_sync(
-            partial(_list, context, start, arguments, stop), abandon_on_cancel=True
+            partial(_list, context, start, arguments, stop),
+            abandon_on_cancel=True,
+            limiter=searches(),
         )
     finally:
         stopped = True
@@ -93,10 +97,11 @@ def _list(
     context: ToolContext, start: Path, arguments: ListFiles, stop: Callable[[], bool]
 ) -> ToolOutcome:
     workspace = context.workspace
-    if not start.is_dir():
-        if start.exists():
-            raise ToolFailure(f"{beneath.shown(workspace, start)} is a file; use read_file.")
+    found = looked_at(workspace, start)
+    if found is None:
         raise ToolFailure(missing_text(workspace, start))
+    if not stat.S_ISDIR(found.st_mode):
+        raise ToolFailure(f"{beneath.shown(workspace, start)} is a file; use read_file.")
     wanted = file_pattern(arguments.pattern) if arguments.pattern else None
     depth = arguments.depth or (_WHOLE_DEPTH if wanted else _DEPTH)
     root = next(r for r in workspace.roots if start.is_relative_to(r))

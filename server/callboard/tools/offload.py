@@ -1,13 +1,23 @@
 """Blocking file work in worker threads."""
 
 import asyncio
-from collections.abc import Callable
-from typing import TypeVar
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
 import anyio
 import anyio.to_thread
+from anyio.lowlevel import RunVar
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+_AT_ONCE = 40
+"""Of each kind. What is in excess waits for its turn."""
+
+_ENDINGS: RunVar[anyio.CapacityLimiter] = RunVar("callboard endings")
+_SEARCHES: RunVar[anyio.CapacityLimiter] = RunVar("callboard searches")
 
 
 async def finished(work: Callable[[], T]) -> T:
@@ -16,7 +26,42 @@ async def finished(work: Callable[[], T]) -> T:
     A cancelled caller still waits until `work` is done: when a cancelled write has ended, the file is
     either as before or as wanted, and whoever takes the write coordinator next meets no straggler.
     """
-    job = asyncio.ensure_future(anyio.to_thread.run_sync(work))
+    return await _through_cancels(anyio.to_thread.run_sync(work))
+
+
+async def ended(work: Callable[[], T]) -> T:
+    """The same for `work` that ends processes. Its threads are nobody else's: what has to stop waits
+    for nothing."""
+    return await _through_cancels(_ending(work))
+
+
+def searches() -> anyio.CapacityLimiter:
+    """The threads that walk or search a tree, for seconds perhaps, so that what is short need not
+    wait for them."""
+    return _limiter(_SEARCHES)
+
+
+async def _ending(work: Callable[[], T]) -> T:
+    try:
+        return await anyio.to_thread.run_sync(work, limiter=_limiter(_ENDINGS))
+    except RuntimeError as fault:
+        # Not one more thread can be started, as when a command has filled the system with processes.
+        # Then everything waits for that second.
+        _log.warning("processes are ended on the loop: %s", fault)
+        return work()
+
+
+def _limiter(kept: RunVar[anyio.CapacityLimiter]) -> anyio.CapacityLimiter:
+    try:
+        return kept.get()
+    except LookupError:
+        limiter = anyio.CapacityLimiter(_AT_ONCE)
+        kept.set(limiter)
+        return limiter
+
+
+async def _through_cancels(work: Coroutine[Any, Any, T]) -> T:
+    job = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
     with anyio.CancelScope(shield=True):  # anyio's cancellation waits at the end of this block,
         while not job.done():  # asyncio's own comes through it, and is kept for later

@@ -25,6 +25,16 @@ def denied_text(workspace: Workspace, denied: PathDenied) -> str:
     return f"{one_line(denied.path, 300)} {denied.reason}. Paths are relative to, or inside of: {roots}"
 
 
+def looked_at(workspace: Workspace, path: Path) -> os.stat_result | None:
+    """What is at `path` (as resolved), or None. Raises `ToolFailure` when it may not be seen."""
+    try:
+        return beneath.status(workspace, path)
+    except PathDenied as denied:
+        raise ToolFailure(denied_text(workspace, denied)) from None
+    except OSError as fault:
+        raise ToolFailure(system_text(workspace, path, fault)) from None
+
+
 def missing_text(workspace: Workspace, path: Path) -> str:
     """What a model is told of a path that does not exist, with names that are near to it."""
     name = beneath.shown(workspace, path)

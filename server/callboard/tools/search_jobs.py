@@ -15,9 +15,10 @@ from typing import Any, Final, cast
 import orjson
 from attrs import frozen
 
-from . import tree
-from .base import Workspace
+from . import beneath, tree
+from .base import PathDenied, Workspace
 from .environment import scrubbed_environment
+from .paths import denied_text
 
 FILE_LIMIT_BYTES = 4 * 1024 * 1024
 """Larger files are passed over."""
@@ -75,27 +76,35 @@ class Job:
                     self._process.kill()
 
     def run(self) -> None:
-        # Ripgrep's expressions know no look-around and no back-references; Python's do.
-        if self._ripgrep is None or not self._by_ripgrep(self._ripgrep):
-            self._by_worker()
+        try:
+            # Ripgrep's expressions know no look-around and no back-references; Python's do.
+            if self._ripgrep is None or not self._by_ripgrep(self._ripgrep):
+                self._by_worker()
+        except PathDenied as denied:
+            self.fault = denied_text(self._search.workspace, denied)
 
     def _by_ripgrep(self, program: str) -> bool:
         search = self._search
-        relative = search.start.relative_to(search.root).as_posix()
         argv = [
             program, "--no-config", "--json", "--hidden", "--sort=path", "--no-require-git",
             "--no-ignore-global", "--no-ignore-dot", "--no-ignore-exclude", "--no-messages",
             f"--max-filesize={FILE_LIMIT_BYTES}", "--glob=!.git",
             *(["--ignore-case"] if search.ignore_case else []),
             *([f"--glob={search.glob}"] if search.glob else []),
-            f"--regexp={search.pattern}", "--", "./" if relative == "." else f"./{relative}",
+            f"--regexp={search.pattern}", "--", "./",
         ]  # fmt: skip
-        with self._started(argv, search.root) as process:
+        within = search.start.relative_to(search.root)
+        with contextlib.ExitStack() as stack:
+            try:
+                here = stack.enter_context(beneath.folder(search.workspace, search.start))
+            except NotADirectoryError:
+                return False  # ripgrep would follow a link that takes the place of a single file
+            process = stack.enter_context(self._started(argv, beneath.way_to(here, search.start)))
             assert process.stdin is not None and process.stdout is not None
             process.stdin.close()
             for line in process.stdout:
                 row = orjson.loads(line)
-                if row["type"] == "match" and not self._take(_from_ripgrep(row["data"])):
+                if row["type"] == "match" and not self._take(_from_ripgrep(row["data"], within)):
                     break
             else:
                 return process.wait() != _RIPGREP_FAILED or bool(self.matches)
@@ -103,9 +112,14 @@ class Job:
 
     def _by_worker(self) -> None:
         search = self._search
+        with beneath.folder(search.workspace, search.root) as root:
+            self._search_below(root)
+
+    def _search_below(self, root: int | None) -> None:
+        search = self._search
         paths = self._paths()
         job = {
-            "root": str(search.root),
+            "root": str(search.root) if root is None else root,
             "pattern": search.pattern,
             "ignore_case": search.ignore_case,
             "limit": search.limit,
@@ -120,7 +134,8 @@ class Job:
         )
         # -I and -S: nothing of the workspace or of the user's site is imported, and it starts at once.
         argv = [sys.executable, "-I", "-S", str(_WORKER)]
-        with self._started(argv, Path("/") if sys.platform != "win32" else search.root) as process:
+        cwd = search.root if root is None else Path("/")
+        with self._started(argv, cwd, () if root is None else (root,)) as process:
             assert process.stdin is not None and process.stdout is not None
             with contextlib.suppress(BrokenPipeError):
                 process.stdin.write(given)
@@ -163,7 +178,7 @@ class Job:
 
     @contextlib.contextmanager
     def _started(
-        self, argv: list[str], cwd: Path
+        self, argv: list[str], cwd: Path, descriptors: tuple[int, ...] = ()
     ) -> Generator["subprocess.Popen[bytes]", None, None]:
         """A process that `stop` can end, and that is gone when the block is left."""
         with self._lock:
@@ -175,6 +190,7 @@ class Job:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
+                pass_fds=descriptors,
             )
             self._process = process
             if self._stopped:
@@ -191,13 +207,14 @@ class Job:
                         stream.close()
 
 
-def _from_ripgrep(data: dict[str, Any]) -> Match:
+def _from_ripgrep(data: dict[str, Any], within: Path) -> Match:
     text = _text(data["lines"]).rstrip("\r\n")
     if len(text) > _LINE_CHARS:
         raw = data["submatches"][0]["start"] if data["submatches"] else 0
         start = max(raw - _LINE_CHARS // 4, 0)
         text = ("…" if start else "") + text[start : start + _LINE_CHARS] + "…"
-    return Match(_text(data["path"]).removeprefix("./"), data["line_number"], text)
+    path = (within / _text(data["path"])).as_posix()
+    return Match(path, data["line_number"], text)
 
 
 def _text(value: dict[str, str]) -> str:

@@ -6,6 +6,7 @@ ours, and reads from standard input one JSON line, the job, then paths that end 
 
     {"root", "pattern", "ignore_case", "limit", "file_bytes", "line_chars", "cpu_seconds"}
 
+`root` is a descriptor that it was given, or a path where the system has no such thing.
 It prints a JSON array for each match: path, line from 1, the line's text; or one JSON object,
 ``{"error"}``, when the pattern is no regular expression.
 """
@@ -80,7 +81,9 @@ def main() -> None:
         sys.stdout.write(json.dumps({"error": str(fault)}) + "\n")
         return
     paths = sys.stdin.buffer.read().decode("utf-8", "surrogateescape").split("\x00")
-    root = os.open(job["root"], os.O_RDONLY)
+    root = job["root"]
+    if isinstance(root, str):
+        root = os.open(root, os.O_RDONLY)
     left = job["limit"]
     for path in filter(None, paths):
         text = read(root, path, job["file_bytes"])

@@ -11,11 +11,12 @@ from attrs import field, frozen
 from callboard_rpc.approvals import ToolCallSubject
 from callboard_rpc.common import Location
 
-from . import beneath, search_jobs
+from . import search_jobs
 from .base import Preview, Tool, ToolContext, ToolFailure, ToolOutcome
 from .display import clip, one_line, printable, well_formed
 from .listing import file_pattern
-from .paths import missing_text, resolved
+from .offload import searches
+from .paths import looked_at, missing_text, resolved
 from .schema import describe
 
 DEFAULT_LIMIT = 100
@@ -79,7 +80,7 @@ async def _run(context: ToolContext, arguments: SearchFiles) -> ToolOutcome:
     workspace = context.workspace
     start = resolved(workspace, arguments.path or ".")
     root = next(r for r in workspace.roots if start.is_relative_to(r))
-    if beneath.status(workspace, start) is None:
+    if looked_at(workspace, start) is None:
         raise ToolFailure(missing_text(workspace, start))
     if arguments.glob is not None:
         file_pattern(arguments.glob)
@@ -96,7 +97,7 @@ async def _run(context: ToolContext, arguments: SearchFiles) -> ToolOutcome:
     late = True
     with anyio.move_on_after(TIME_LIMIT_S):
         try:
-            await anyio.to_thread.run_sync(job.run, abandon_on_cancel=True)
+            await anyio.to_thread.run_sync(job.run, abandon_on_cancel=True, limiter=searches())
             late = False
         finally:
             job.stop()

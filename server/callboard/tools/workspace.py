@@ -1,7 +1,8 @@
 """Which paths a session may touch (DESIGN 5, 8): judged only after symlinks are resolved.
 
 What `resolve` returns holds no symlink. Files are opened by `beneath.py`, which follows none, so
-that a link that is put into the way afterwards makes the open fail rather than lead outside.
+that a link that is put into the way afterwards makes the open fail rather than lead outside. The roots
+themselves are known by device and inode: what takes their name later is not the workspace.
 """
 
 import ntpath
@@ -81,6 +82,7 @@ class FolderWorkspace:
             if not folder.is_dir():
                 raise NotADirectoryError(f"{folder} is not a directory")
         self._roots = tuple(dict.fromkeys(folders))
+        self._identities = {root: _identity(root.stat()) for root in self._roots}
 
     @property
     def root(self) -> Path:
@@ -89,6 +91,9 @@ class FolderWorkspace:
     @property
     def roots(self) -> tuple[Path, ...]:
         return self._roots
+
+    def is_root(self, root: Path, found: os.stat_result) -> bool:
+        return self._identities[root] == _identity(found)
 
     def resolve(self, path: str) -> Path:
         """`path` (absolute, or relative to `root`) through all symlinks, also when it does not exist.
@@ -109,6 +114,10 @@ class FolderWorkspace:
         if not any(lies_within(resolved, str(root)) for root in self._roots):
             raise PathDenied(_shown(path))
         return Path(resolved)
+
+
+def _identity(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino
 
 
 def _shown(path: str) -> str:

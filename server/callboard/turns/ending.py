@@ -15,6 +15,7 @@ from callboard_rpc.events import Message
 
 from ..log.faults import StaleFence
 from ..log.log import Log
+from ..log.retrying import delays, may_pass
 from ..log.text import well_formed
 from ..log.transaction import Transaction
 from ..models.base import ModelError
@@ -28,16 +29,6 @@ from .reservation import Grant, assert_fence
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
-
-_FIRST_DELAY_S = 0.1
-_LONGEST_DELAY_S = 2.0
-
-
-def may_pass(error: CallboardError) -> bool:
-    """Whether a failure of the store can be over later: space is freed, permissions are mended."""
-    return error.kind == "storeReadOnly" or (
-        error.spec.retryable and error.kind.startswith("store")
-    )
 
 
 async def write_end(
@@ -100,8 +91,7 @@ def _end_or_park(tx: Transaction, grant: Grant, ending: Ending) -> Ending | None
 async def _insist(log: Log, grant: Grant, commit: Callable[[Transaction], T]) -> T | None:
     """Commits, however long the store refuses. None when the session is not ours any more, or when
     the store will never take it."""
-    delay = _FIRST_DELAY_S
-    while True:
+    for delay in delays():
         try:
             return await log.transact(commit)
         except StaleFence:
@@ -112,7 +102,7 @@ async def _insist(log: Log, grant: Grant, commit: Callable[[Transaction], T]) ->
                 return None
             _log.warning("the end of turn %s waits for the store: %s", grant.turn_id, error)
         await asyncio.sleep(delay)
-        delay = min(2 * delay, _LONGEST_DELAY_S)
+    return None
 
 
 def _was_said(tx: Transaction, grant: Grant, message: Message) -> bool:

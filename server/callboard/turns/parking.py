@@ -48,6 +48,11 @@ def cancelled(tx: Transaction, grant: Grant, ending: Ending) -> Ending | None:
     return evolve(ending, outcome="cancelled", by=record.by, reason=reason)
 
 
+def is_cancelled(tx: Transaction, grant: Grant) -> bool:
+    """Whether somebody had asked a turn to stop."""
+    return tx.one(SQL["cancel_wish"], grant.session_id, grant.turn_id) is not None
+
+
 def park(tx: Transaction, grant: Grant, approvals: tuple[str, ...]) -> None:
     """Parks a turn and gives its session back. The caller has asserted the fence."""
     tx.execute(LOG_SQL["delete_draft"], grant.turn_id)

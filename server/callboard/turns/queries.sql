@@ -120,7 +120,7 @@ VALUES (?, ?, ?, ?, ?, ?);
 
 -- name: ours_wait
 SELECT 1 FROM triggers WHERE session_id = ?1 AND state = 'pending'
-  AND (host_id IS NULL OR host_id = ?2 OR host_id NOT IN (SELECT host_id FROM hosts))
+  AND (host_id IS NULL OR host_id = ?2 OR (?3 AND host_id NOT IN (SELECT host_id FROM hosts)))
   AND seq > (SELECT max(h.imported_through, h.held_through) FROM heads h WHERE h.session_id = ?1) LIMIT 1;
 
 -- name: own_left
@@ -191,7 +191,7 @@ ORDER BY seq LIMIT 1;
 -- name: message_of_turn
 SELECT 1 FROM events
 WHERE session_id = ?1 AND turn_id = ?2 AND type = 'message'
-  AND seq > (SELECT coalesce(max(seq), 0) FROM triggers WHERE session_id = ?1 AND turn_id = ?2)
+  AND seq > (SELECT coalesce(min(seq), 0) FROM triggers WHERE session_id = ?1 AND turn_id = ?2)
   AND json_extract(data, '$.messageId') = ?3;
 
 -- name: last_seq

@@ -11,7 +11,7 @@ import contextvars
 import logging
 from collections.abc import Callable, Coroutine
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from attrs import evolve, frozen
 
@@ -21,11 +21,15 @@ from callboard_rpc.events import TurnFinished, TurnParked
 
 from ..log.faults import StaleFence
 from ..log.log import Log
+from ..log.retrying import delays, may_pass
 from ..log.transaction import Transaction
 from .projection import SQL
 
 T = TypeVar("T")
 U = TypeVar("U")
+
+Freed: TypeAlias = Callable[[str], None]
+"""Hears that a session was given back. Unlike the end of a run, that of a change leaves no event."""
 
 _log = logging.getLogger(__name__)
 
@@ -113,6 +117,10 @@ def _end_unrun(tx: Transaction, grant: Grant) -> None:
     )
 
 
+def _unheard(_: str) -> None:
+    return None
+
+
 class Reservations:
     """Hands out reservations for one host. Releases run in tasks of their own, so that cancelling
     whoever waits for one strands nothing (execution 6).
@@ -134,6 +142,8 @@ class Reservations:
         self._attend = attend
         self._end = end
         self._releases: set[asyncio.Task[None]] = set()
+        self._later: set[asyncio.Task[None]] = set()
+        """Those that the store has refused."""
 
     async def reserve(
         self,
@@ -172,7 +182,10 @@ class Reservations:
         return Reserved(reservation=ExecutionReservation(self, grant), begun=begun)
 
     async def _taking(
-        self, commit: Callable[[Transaction], T], grant_of: Callable[[T], Grant | None]
+        self,
+        commit: Callable[[Transaction], T],
+        grant_of: Callable[[T], Grant | None],
+        freed: Freed = _unheard,
     ) -> T:
         """Runs a transaction that may take a session. When the caller is cancelled meanwhile it cannot
         be called back: what it took is given back as soon as that is known (execution 4)."""
@@ -180,27 +193,34 @@ class Reservations:
         try:
             return await asyncio.shield(attempt)
         except asyncio.CancelledError:
-            self._in_background(self._give_back_late(attempt, grant_of))
+            self._in_background(self._give_back_late(attempt, grant_of, freed))
             raise
 
     async def _give_back_late(
-        self, attempt: "asyncio.Future[T]", grant_of: Callable[[T], Grant | None]
+        self, attempt: "asyncio.Future[T]", grant_of: Callable[[T], Grant | None], freed: Freed
     ) -> None:
         try:
             grant = grant_of(await attempt)
         except Exception:
             return  # nothing was taken
         if grant is not None:
-            await self.abandon(grant)
+            await self._give_back(grant, freed)
 
     async def prepare(
-        self, session_id: str, begin: Callable[[Transaction, Grant], T] = _as_it_is
+        self,
+        session_id: str,
+        begin: Callable[[Transaction, Grant], T] = _as_it_is,
+        *,
+        freed: Freed = _unheard,
     ) -> "PreparationReservation[T]":
         """Takes the session for a change of its history (execution 29), together with what `begin`
-        finds or writes; it refuses by raising.
+        finds or writes; it refuses by raising. `freed` is called, on the loop, once the session was given
+        back, whatever became of the change or of its caller.
 
-        Raises sessionNotFound, and turnInProgress while the session has an owner or a turn that waits,
-        parked, for an approval: what that turn has asked for must be there when the answer comes.
+        What other processes had committed by then is told when this returns, so that nothing which follows
+        the log is behind the change. Raises sessionNotFound, and turnInProgress while the session has an
+        owner or a turn that waits, parked, for an approval: what that turn has asked for must be there when
+        the answer comes.
         """
 
         def commit(tx: Transaction) -> tuple[Grant, T]:
@@ -221,8 +241,9 @@ class Reservations:
             grant = Grant(session_id=session_id, turn_id="", fence=fence)
             return grant, begin(tx, grant)
 
-        grant, begun = await self._taking(commit, lambda taken: taken[0])
-        return PreparationReservation(self, grant, begun)
+        grant, begun = await self._taking(commit, lambda taken: taken[0], freed)
+        self._log.refresh()
+        return PreparationReservation(self, grant, begun, freed)
 
     async def write(self, grant: Grant, function: Callable[[Transaction], T], *, last: bool) -> T:
         """Writes under a reservation's fence, and with the `last` write gives the session back.
@@ -235,12 +256,15 @@ class Reservations:
                 tx.execute(SQL["release"], grant.session_id, grant.fence)
             return result
 
-        return await self._log.transact(commit)
+        result = await self._log.transact(commit)
+        if last:
+            self._log.feed.knock()  # what waits here may be another host's to run
+        return result
 
-    async def abandon(self, grant: Grant) -> None:
+    async def abandon(self, grant: Grant, freed: Freed = _unheard) -> None:
         """Ends a run that never began, as cancelled, and frees the session. A no-op when the
         session has another owner by now (execution 7). A turn that was parked is parked again: the
-        answer that has woken it is in the log, and wakes it the next time."""
+        answer that has woken it is in the log, and wakes it the next time. `freed` as in `prepare`."""
 
         def commit(tx: Transaction) -> None:
             if tx.one(SQL["holds"], grant.session_id, grant.fence) is None:
@@ -265,10 +289,36 @@ class Reservations:
 
         await self._log.transact(commit)
         self._log.feed.knock()  # what waits here may be another host's to run
+        freed(grant.session_id)
 
-    def release(self, grant: Grant) -> "asyncio.Task[None]":
+    def release(self, grant: Grant, freed: Freed = _unheard) -> "asyncio.Task[None]":
         """`abandon` in a task that nobody's cancellation reaches."""
-        return self._in_background(self.abandon(grant))
+        return self._in_background(self._give_back(grant, freed))
+
+    async def _give_back(self, grant: Grant, freed: Freed) -> None:
+        """Raises what keeps the store from taking it now, and goes on trying: a session must not have an
+        owner that does nothing for as long as this host lives."""
+        try:
+            await self.abandon(grant, freed)
+        except CallboardError as error:
+            if may_pass(error):
+                later = asyncio.get_running_loop().create_task(
+                    self._give_back_later(grant, freed), context=contextvars.Context()
+                )
+                self._later.add(later)
+                later.add_done_callback(self._later.discard)
+            raise
+
+    async def _give_back_later(self, grant: Grant, freed: Freed) -> None:
+        for delay in delays():
+            await asyncio.sleep(delay)
+            try:
+                await self.abandon(grant, freed)
+            except CallboardError as error:
+                if may_pass(error):
+                    continue
+                _log.error("session %s could not be given back: %s", grant.session_id, error)
+            return
 
     def _in_background(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         # a clean context: what a request wants to know of its work is no affair of a release
@@ -283,9 +333,12 @@ class Reservations:
             _log.error("a reservation could not be given back", exc_info=task.exception())
 
     async def settled(self) -> None:
-        """Waits for the releases that are under way."""
+        """Waits for the releases that are under way. What the store refuses is tried no more: it is left to
+        whoever sees that this host is gone."""
         while self._releases:
             await asyncio.wait(list(self._releases))
+        for later in self._later:
+            later.cancel()
 
 
 def _running(tx: Transaction, session_id: str) -> str:
@@ -364,8 +417,11 @@ class PreparationReservation(Generic[T]):
     What was written under a fence that is not the session's any more leaves the context as leaseLost.
     """
 
-    def __init__(self, reservations: Reservations, grant: Grant, begun: T) -> None:
+    def __init__(
+        self, reservations: Reservations, grant: Grant, begun: T, freed: Freed = _unheard
+    ) -> None:
         self._reservations = reservations
+        self._freed = freed
         self.grant = grant
         self.begun = begun
         self._armed = True
@@ -382,6 +438,7 @@ class PreparationReservation(Generic[T]):
         without the other."""
         result = await self._reservations.write(self.grant, function, last=True)
         self._armed = False
+        self._freed(self.grant.session_id)
         return result
 
     async def __aexit__(
@@ -398,4 +455,4 @@ class PreparationReservation(Generic[T]):
         """Gives the session back. A no-op the second time, and after `conclude`."""
         if self._armed:
             self._armed = False
-            await asyncio.shield(self._reservations.release(self.grant))
+            await asyncio.shield(self._reservations.release(self.grant, self._freed))

@@ -593,3 +593,31 @@ async def test_peers_31_a_brief_tells_whom_its_agent_may_write_to(tmp_path: Path
         )
         await finished(t, await t.spawn(root, "quiet", tools=("read_file",)))
         assert "`message`" not in t.cast.heard("quiet")
+
+
+async def test_peers_32_what_is_counted_follows_from_the_log_and_goes_with_its_sessions(
+    tmp_path: Path,
+) -> None:
+    tables = ("agents", "asks", "sibling_messages")
+
+    def rows() -> dict[str, list[Any]]:
+        return {each: sorted(t.host.log.glance(f"SELECT * FROM {each}")) for each in tables}
+
+    async with troupe(tmp_path, environ=ON) as t:
+        root = await t.root()
+        a = await at_work(t, root, "a", message_allow=("b",))
+        b = await at_work(t, root, "b", message_allow=("a",))
+        await a.writes("b", "hello")
+        await b.writes("a", "hello")
+        await a.asks("news", expects_reply=False)
+        _, waits = await a.asking("open")
+        ask_id, answered = await b.asking("answered")
+        await t.agents.reply(ask_id, "yes", author=PERSON, by=CLIENT)
+        await answered
+        before = rows()
+        assert [len(before[each]) for each in tables] == [2, 3, 2]
+        await t.host.log.rebuild()
+        assert rows() == before
+        waits.cancel()
+        await t.host.sessions.delete(root, by=CLIENT)
+        assert rows() == {each: [] for each in tables}

@@ -319,3 +319,31 @@ async def test_standing_answers_leave_a_rule_that_can_be_seen_and_revoked(
         assert await host.approvals.remove_rule(rule.rule_id) == rule
         assert await host.approvals.rules_for(session_id, str(tmp_path.resolve())) == ()
         await _refused(host.approvals.remove_rule(rule.rule_id), "ruleNotFound")
+
+
+async def test_an_answer_is_heard_of_though_the_store_could_not_be_read_when_the_wait_began(
+    tmp_path: Path,
+) -> None:
+    async with host_in(tmp_path) as host:
+        session_id = await new_session(host, tmp_path)
+        for approval_id in ("apr_before", "apr_later"):
+            await _ask(host, session_id, approval_id)
+        await host.approvals.answer("apr_before", "allow_once", by=CLIENT, via="method")
+        query = host.log.query
+        failed: list[str] = []
+
+        async def failing(sql: str, *params: Any) -> Any:
+            if len(failed) < 4:
+                failed.append(params[0])
+                raise CallboardError("storeBusy", "busy")
+            return await query(sql, *params)
+
+        host.log.query = failing  # type: ignore[method-assign]
+        waits = [
+            asyncio.ensure_future(host.approvals.wait(each)) for each in ("apr_before", "apr_later")
+        ]
+        before = await asyncio.wait_for(waits[0], 20)
+        await host.approvals.answer("apr_later", "reject_once", by=CLIENT, via="method")
+        later = await asyncio.wait_for(waits[1], 20)
+        assert (before.option_id, later.option_id) == ("allow_once", "reject_once")
+        assert set(failed) == {"apr_before", "apr_later"}

@@ -227,6 +227,42 @@ async def test_two_backups_to_one_place_do_not_mix(store_path: Path, tmp_path: P
     assert _names(tmp_path) == ["b.db", "store"]
 
 
+def test_a_part_that_was_left_behind_is_made_private_before_anything_is_in_it(
+    tmp_path: Path,
+) -> None:
+    target = tmp_path / "b.db"
+    left = tmp_path / ".b.db.callboard-part"
+    left.write_bytes(b"left")
+    left.chmod(0o666)
+    with durable.part_of(target) as part:
+        assert part == left and part.read_bytes() == b""
+        assert stat.S_IMODE(part.stat().st_mode) == 0o600
+        durable.keep(part, target)
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+
+
+def test_a_part_of_somebody_else_is_refused_and_left_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "b.db"
+    left = tmp_path / ".b.db.callboard-part"
+    left.write_bytes(b"theirs")
+    own = os.geteuid()
+    with monkeypatch.context() as patch:
+        patch.setattr("os.geteuid", lambda: own + 1)
+        with (
+            pytest.raises(CallboardError, match="no file of yours") as caught,
+            durable.part_of(target),
+        ):
+            pass
+    assert (caught.value.kind, left.read_bytes()) == ("pathDenied", b"theirs")
+    left.unlink()
+    os.mkfifo(left)
+    with pytest.raises(CallboardError, match="no file of yours"), durable.part_of(target):
+        pass
+    assert left.is_fifo()
+
+
 def test_what_was_finished_before_a_crash_is_not_taken_for_a_part(tmp_path: Path) -> None:
     target = tmp_path / "b.db"
     with durable.part_of(target) as part:

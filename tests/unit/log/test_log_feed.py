@@ -1,12 +1,15 @@
 """What listeners are told: every commit, of whatever process, once and in order."""
 
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 from log_workbench import CLIENT, log_at, said, session_in
 
+from callboard.log.log import Log
 from callboard.log.record import Record
+from callboard.log.sqlite import sqlite3
 
 pytestmark = pytest.mark.anyio
 
@@ -66,3 +69,139 @@ async def test_what_was_derived_is_forgotten_when_too_much_was_committed_unseen(
         assert forgotten == ["all"]
         assert heard == [own.pos]
         assert here.recent(own.pos - 3) is None
+
+
+def deaf(_: Path) -> None:
+    """No bell can be heard."""
+
+
+class Faulty:
+    """A connection that cannot read events while it is `broken`."""
+
+    def __init__(self, connection: Any) -> None:
+        self.connection = connection
+        self.broken = False
+
+    def execute(self, sql: str, *more: Any) -> Any:
+        if self.broken and "data_version" not in sql:
+            raise sqlite3.OperationalError("disk I/O error")
+        return self.connection.execute(sql, *more)
+
+    def close(self) -> None:
+        self.connection.close()
+
+
+def faulty(log: Log, monkeypatch: pytest.MonkeyPatch) -> Faulty:
+    reader = Faulty(vars(log.feed)["_reader"])
+    monkeypatch.setattr(log.feed, "_reader", reader)
+    return reader
+
+
+async def test_what_cannot_be_read_before_an_own_commit_has_everybody_look_then_and_later(
+    store_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with log_at(store_path) as here, log_at(store_path) as there:
+        await session_in(here)
+        here.refresh()
+        reader = faulty(here, monkeypatch)
+        heard: list[int] = []
+        looked: list[bool] = []
+        here.listen(lambda records: heard.extend(r.pos for r in records))
+        here.feed.on_skip(lambda: looked.append(reader.broken))
+        with here.watching("ses_a") as changed:
+            reader.broken = True
+            await there.append("ses_a", said("from there"), actor=CLIENT)
+            own = await here.append("ses_a", said("own"), actor=CLIENT)
+            assert looked == [True]
+            assert changed.is_set()
+        await there.append("ses_a", said("from there again"), actor=CLIENT)
+        here.refresh()
+        assert (heard, looked) == ([own.pos], [True])
+        reader.broken = False
+        assert here.refresh() == own.pos + 1
+        # whoever looked while nothing could be read looks once more, and nothing is told out of order
+        assert (heard, looked) == ([own.pos, own.pos + 1], [True, False])
+
+
+async def test_a_look_that_failed_is_made_again_though_nothing_more_is_committed(
+    store_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("callboard.log.feed._SELDOM_S", 0.02)
+    monkeypatch.setattr("callboard.log.log._INDEX_DELAY_S", 3600)  # which commits, too
+    async with log_at(store_path) as here, log_at(store_path) as there:
+        await session_in(here)
+        told, tried = anyio.Event(), anyio.Event()
+        reader = faulty(here, monkeypatch)
+        here.listen(lambda _: told.set())
+        look = here.feed.look
+
+        def looking() -> bool:
+            try:
+                return look()
+            finally:
+                if reader.broken:
+                    tried.set()
+
+        monkeypatch.setattr(here.feed, "look", looking)
+        with here.feed.followed():
+            reader.broken = True
+            await there.append("ses_a", said("from there"), actor=CLIENT)
+            await tried.wait()
+            assert not told.is_set()
+            reader.broken = False
+            await told.wait()
+
+
+async def test_a_listener_that_fails_keeps_nothing_from_the_others(
+    store_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("callboard.log.bell._watch", deaf)  # so that only the poll can tell
+    async with log_at(store_path) as here, log_at(store_path) as there:
+        await session_in(here)
+        here.refresh()
+        heard: list[int] = []
+        forgotten: list[str] = []
+        told = [anyio.Event(), anyio.Event()]
+
+        def fails(*_: object) -> None:
+            raise RuntimeError("no")
+
+        def listener(records: list[Record]) -> None:
+            heard.extend(r.pos for r in records)
+            told[len(heard) - 1].set()
+
+        for each in (fails, listener):
+            here.listen(each)
+        for forget in (fails, lambda: forgotten.append("all")):
+            here.feed.on_skip(forget)
+        with here.feed.followed():
+            for number in range(2):
+                await there.append("ses_a", said(str(number)), actor=CLIENT)
+                await told[number].wait()
+        monkeypatch.setattr("callboard.log.feed._SKIPPED", 0)
+        await there.append("ses_a", said("skipped"), actor=CLIENT)
+        here.refresh()
+        assert (heard, forgotten) == ([here.head - 2, here.head - 1], ["all"])
+
+
+async def test_what_follows_the_log_begins_anew_when_it_fails(
+    store_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("callboard.log.log._ANEW_S", 0)
+    monkeypatch.setattr("callboard.log.bell._watch", deaf)
+    async with log_at(store_path) as here, log_at(store_path) as there:
+        await session_in(here)
+        told, failed = anyio.Event(), anyio.Event()
+        here.listen(lambda _: told.set())
+        version = here.feed.version
+
+        def fails() -> int:
+            monkeypatch.setattr(here.feed, "version", version)
+            failed.set()
+            raise RuntimeError("no")
+
+        with here.feed.followed():
+            monkeypatch.setattr(here.feed, "version", fails)
+            await failed.wait()
+            await there.append("ses_a", said("from there"), actor=CLIENT)
+            await told.wait()

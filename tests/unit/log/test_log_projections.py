@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import log_agents
 import pytest
 from attrs import evolve
 from hypothesis import HealthCheck, settings
@@ -32,6 +33,8 @@ from log_workbench import (
     told,
 )
 
+from callboard.agents import projection as agents
+from callboard.agents import state as agent_state
 from callboard.approvals import service as approvals
 from callboard.approvals import state as approval_state
 from callboard.log.record import Record
@@ -48,6 +51,7 @@ from callboard_rpc.approvals import (
 from callboard_rpc.common import ApprovalId, CallId, Failure, RuleId, SessionId, TurnId, Usage
 from callboard_rpc.events import (
     Ack,
+    AgentAsked,
     ApprovalDecision,
     ApprovalRequest,
     Author,
@@ -108,6 +112,8 @@ class Store(RuleBasedStateMachine):
         self.sessions: list[str] = []
         self.turns: dict[str, tuple[str, list[str]]] = {}
         self.approvals: list[tuple[str, str, str]] = []
+        self.agents: list[str] = []
+        self.asks: list[str] = []
         self.count = 0
 
     def run(self, work: Any) -> Any:
@@ -225,6 +231,34 @@ class Store(RuleBasedStateMachine):
         self.sessions.remove(session_id)
         self.turns.pop(session_id, None)
         self.approvals = [each for each in self.approvals if each[0] != session_id]
+        self.agents = [each for each in self.agents if each != session_id]
+
+    # --- agents
+
+    @precondition(lambda self: self.sessions)
+    @rule(data=st.data(), name=st.sampled_from(["one", "two"]))
+    def spawns(self, data: st.DataObject, name: str) -> None:
+        child, parent = self.new("ses"), data.draw(st.sampled_from(self.sessions))
+
+        def begins(tx: Transaction) -> None:
+            tx.begin_session(child, parent)
+            event = log_agents.spawned(child, parent, parent, name)
+            tx.append(child, event, actor=CLIENT)
+            tx.append(child, told("the brief"), actor=CLIENT)
+
+        self.run(self.log.transact(begins))
+        self.sessions.append(child)
+        self.agents.append(child)
+
+    @precondition(lambda self: self.agents)
+    @rule(data=st.data(), count=st.integers(1, 4))
+    def happens(self, data: st.DataObject, count: int) -> None:
+        agent_id = data.draw(st.sampled_from(self.agents))
+        for _ in range(count):
+            event = data.draw(log_agents.events(self.new, agent_id, self.asks))
+            if isinstance(event, AgentAsked):
+                self.asks.append(event.ask_id)
+            self.append(agent_id, event)
 
     # --- turns
 
@@ -365,6 +399,16 @@ class Store(RuleBasedStateMachine):
                 )
             )
             assert dict(rows) == {key: each.state for key, each in known.items()}
+
+    @invariant()
+    def the_agents_are_what_their_events_say(self) -> None:
+        """coordination 19."""
+        for agent_id in self.agents:
+            values = [record.value for record in self.run(self.log.session(agent_id))]
+            known = agents.find(self.log.glance, agent_id)
+            assert known is not None and known == agent_state.replay(values)
+        rows = self.run(self.log.query("SELECT agent_id FROM agents"))
+        assert sorted(row[0] for row in rows) == sorted(self.agents)
 
     @invariant()
     def every_session_s_seqs_are_gap_free(self) -> None:

@@ -285,6 +285,26 @@ async def test_a_search_ends_in_time_and_says_what_to_do(store_path: Path) -> No
         assert len(await log.search("w7", limit=5)) == 1  # and the next one works
 
 
+async def test_texts_that_repeat_a_word_thousands_of_times_are_searched_like_any(
+    store_path: Path,
+) -> None:
+    """FTS5's own excerpt of one such text takes minutes, in which nothing stops it."""
+    async with log_at(store_path, projections=()) as log:
+        await session_in(log)
+
+        def many(tx: Any) -> None:
+            for n in range(20):
+                tx.append("ses_a", returned(f"c{n}", "y " * 31_000), actor=AGENT)
+
+        await log.transact(many)
+        log.search_limit_s = 60.0
+        for _ in ("unindexed", "indexed"):
+            hits = await log.search("y", limit=50)
+            assert len(hits) == 20
+            assert {hit.snippet for hit in hits} == {"y " * 23 + "y…"}
+            await log.index_all()
+
+
 async def test_a_cancelled_search_lets_the_next_one_go(store_path: Path) -> None:
     async with log_at(store_path, projections=()) as log:
         await session_in(log)

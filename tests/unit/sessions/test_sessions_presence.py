@@ -274,6 +274,55 @@ async def test_messaging_18_a_run_that_somebody_had_asked_to_stop_ends_as_cancel
         assert (await log_of(host, session_id))[-1].value.outcome == "cancelled"
 
 
+async def test_design_4_an_answer_that_comes_between_the_seizure_of_a_waiting_turn_and_its_end_runs_the_call(
+    tmp_path: Path, model: str
+) -> None:
+    """The turn is parked as it is seized, so that there is no such moment: whoever answers resumes it."""
+    async with (
+        host_in(tmp_path, model=model) as owner,
+        host_in(tmp_path, model=model) as host,
+        host_in(tmp_path, model=model) as third,
+    ):
+        session_id = await new_session(owner, tmp_path)
+        await say(owner, session_id, "run")
+        waited = await owner.waiting.wait(session_id, until="attention", turn_id=None, timeout_s=30)
+        gone = {owner.host_id: (await _beats(host))[owner.host_id]}
+        seized = await seize_runs(host.log, gone, by=host.host_id)
+        assert seized == []
+        assert (await log_of(host, session_id))[-1].type == "turn_parked"
+        answered = waited.approvals[0].approval_id
+        await third.approvals.answer(answered, "allow_once", by=CLIENT, via="method")
+        await conclude(host.log, seized)
+        await idle(third, session_id)
+        records = await log_of(third, session_id)
+        assert [r.value.status for r in records if r.type == "tool_result"] == ["ok"]
+        assert [r.value.outcome for r in records if r.type == "turn_finished"] == ["completed"]
+        assert (tmp_path / "ran.txt").read_text() == "x\n"
+
+
+async def test_messaging_18_a_waiting_turn_that_somebody_had_asked_to_stop_is_not_parked_but_ended(
+    tmp_path: Path, model: str
+) -> None:
+    async with host_in(tmp_path, model=model) as owner, host_in(tmp_path, model=model) as host:
+        session_id = await new_session(owner, tmp_path)
+        await say(owner, session_id, "run")
+        await owner.waiting.wait(session_id, until="attention", turn_id=None, timeout_s=30)
+        live = owner.dispatcher.live(session_id)
+        assert live is not None
+        wish = CancelRequested(scope="turn", turn_id=TurnId(live.turn_id), reason="enough")
+        gone = {owner.host_id: (await _beats(host))[owner.host_id]}
+        # in one commit, so that the owner cannot heed the wish itself
+        asked = host.log.submit(
+            lambda tx: tx.append(session_id, wish, actor=CLIENT, turn_id=live.turn_id)
+        )
+        seized = await seize_runs(host.log, gone, by=host.host_id)
+        await asked
+        await conclude(host.log, seized)
+        records = await log_of(host, session_id)
+        assert records[-1].value.outcome == "cancelled"
+        assert "turn_parked" not in [r.type for r in records]
+
+
 # --- an id that is used again -----------------------------------------------------------------
 
 

@@ -165,3 +165,24 @@ async def test_a_host_does_it_when_the_configuration_says_so_and_else_never(
         assert not looked.is_set()
     async with host_in(tmp_path, environ={"CALLBOARD_STORE_RETAIN_ARCHIVED_DAYS": "30"}):
         await asyncio.wait_for(looked.wait(), 30)
+
+
+async def test_a_look_that_fails_as_nobody_foresaw_is_not_the_last_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "FIRST_LOOK_S", 0.0)
+    monkeypatch.setattr(retention, "LOOK_S", 0.0)
+    looks = 0
+    again = asyncio.Event()
+
+    async def look(self: Retention) -> list[str]:
+        nonlocal looks
+        looks += 1
+        if looks == 1:
+            raise RuntimeError("nobody has foreseen this")
+        again.set()
+        return []
+
+    monkeypatch.setattr(Retention, "forget_old", look)
+    async with host_in(tmp_path, environ={"CALLBOARD_STORE_RETAIN_ARCHIVED_DAYS": "30"}):
+        await asyncio.wait_for(again.wait(), 30)

@@ -1,6 +1,7 @@
 """run_command: limits on time and output, no secrets, and its whole tree ended (DESIGN 4, 8)."""
 
 import asyncio
+import errno
 import os
 import resource
 import signal
@@ -88,6 +89,17 @@ async def test_commands_that_cannot_start_fail_in_words(bench: Workbench) -> Non
             await bench.call("run_command", command=command)
     with pytest.raises(ToolFailure, match="too long"):
         await bench.call("run_command", command=": " + "x" * 200_000)
+
+
+async def test_a_command_that_cannot_be_seen_to_its_end_is_not_said_to_have_never_begun(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def blind() -> list[int]:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr("psutil.pids", blind)
+    with pytest.raises(ToolFailure, match=r"was started, but .* was killed: Too many open files\."):
+        await bench.call("run_command", command="sleep 61.1", timeout_ms=200)
 
 
 async def test_a_signal_is_named(bench: Workbench) -> None:

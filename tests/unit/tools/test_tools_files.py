@@ -5,6 +5,7 @@ import socket
 import stat
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tools_workbench import Workbench
@@ -177,6 +178,30 @@ async def test_an_overwritten_file_keeps_encoding_mark_line_ends_mode_and_owner(
     after = target.stat()
     assert stat.S_IMODE(after.st_mode) == 0o751
     assert (after.st_uid, after.st_gid) == (before.st_uid, before.st_gid)
+
+
+async def test_a_private_file_is_private_at_every_moment_of_being_rewritten(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = bench.write(".env", "A=1\n")
+    target.chmod(0o600)
+    write, modes = os.write, list[int]()
+
+    def seen(descriptor: int, data: Any) -> int:
+        written = write(descriptor, data)
+        modes.append(stat.S_IMODE(os.fstat(descriptor).st_mode))
+        return written
+
+    monkeypatch.setattr("os.write", seen)
+    mask = os.umask(0o022)
+    try:
+        await bench.call("write_file", path=".env", content="A=2\n")
+        await bench.call("write_file", path="new", content="x\n")
+    finally:
+        os.umask(mask)
+    assert target.read_text() == "A=2\n"
+    assert modes == [0o600, 0o644]
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
 
 
 async def test_a_link_is_written_through_and_stays_a_link(bench: Workbench) -> None:

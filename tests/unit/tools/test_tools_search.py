@@ -9,9 +9,9 @@ from typing import Any
 
 import anyio
 import pytest
-from tools_workbench import Workbench
+from tools_workbench import Workbench, every_thread_busy
 
-from callboard.tools import search_jobs, searching, tree
+from callboard.tools import beneath, search_jobs, searching, tree
 from callboard.tools.base import ToolFailure
 from callboard.tools.workspace import FolderWorkspace
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.anyio
 FAKE_RIPGREP = """
 import json, os, re, sys
 args = sys.argv[1:]
-open("../called.json", "w").write(json.dumps(args))
+open(os.path.dirname(sys.argv[0]) + "/../called.json", "w").write(json.dumps(args))
 pattern = next(a for a in args if a.startswith("--regexp=")).removeprefix("--regexp=")
 if "(?<" in pattern:
     sys.exit(2)
@@ -255,6 +255,13 @@ async def test_a_cancelled_search_leaves_no_process(project: Workbench) -> None:
             await anyio.sleep(0.005)
 
 
+@pytest.mark.parametrize("tool", ["list_files", "search_files"])
+async def test_what_may_take_long_has_threads_of_its_own(project: Workbench, tool: str) -> None:
+    more = {"pattern": "needle"} if tool == "search_files" else {}
+    with every_thread_busy(), anyio.fail_after(20):
+        assert "README.md" in (await project.call(tool, **more)).text
+
+
 async def test_special_files_and_large_ones_are_passed_over(
     project: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -312,6 +319,84 @@ async def test_a_machine_with_ripgrep_finds_the_same(project: Workbench) -> None
     assert await lines(project, "search_files", pattern="needle", path="build") == [
         "build/out.py:1: needle"
     ]
+
+
+# --- somebody changes the places meanwhile ----------------------------------------------------
+
+
+def search_in(project: Workbench, start: str) -> search_jobs.Search:
+    workspace = project.context.workspace
+    return search_jobs.Search(
+        workspace=workspace,
+        root=workspace.root,
+        start=workspace.resolve(start),
+        pattern="needle",
+        glob=None,
+        ignore_case=False,
+        limit=100,
+    )
+
+
+def swap(place: Path, other: Path) -> None:
+    """`other` takes the place of a folder, by a link."""
+    place.rename(place.with_name("moved"))
+    place.symlink_to(other)
+
+
+@pytest.mark.parametrize("program", ["ripgrep", "python"])
+@pytest.mark.parametrize("place", [".", "src"])
+async def test_a_search_follows_no_link_that_takes_the_place_of_where_it_starts(
+    with_ripgrep: Workbench, program: str, place: str
+) -> None:
+    search = search_in(with_ripgrep, "src")
+    job = search_jobs.Job(search, searching.ripgrep(with_ripgrep.context.environment["PATH"]))
+    if program == "python":
+        job = search_jobs.Job(search, None)
+    (with_ripgrep.outside / "src").mkdir()
+    (with_ripgrep.outside / "src/main.py").write_text("needle outside\n")
+    (with_ripgrep.outside / "main.py").write_text("needle outside\n")
+    swap(with_ripgrep.root / place, with_ripgrep.outside)
+    job.run()
+    assert job.matches == []
+    # a folder below the root that is a link by now is one that is not entered, as any other
+    assert job.fault is not None or (program, place) == ("python", "src")
+
+
+@pytest.mark.parametrize("program", ["ripgrep", "python"])
+async def test_a_search_stays_in_the_folder_in_which_it_has_begun(
+    with_ripgrep: Workbench, monkeypatch: pytest.MonkeyPatch, program: str
+) -> None:
+    (with_ripgrep.outside / "src").mkdir()
+    (with_ripgrep.outside / "src/main.py").write_text("a needle outside\n")
+    way_to, walk = beneath.way_to, tree.walk
+
+    def way(descriptor: int | None, path: Path) -> Path:
+        swap(with_ripgrep.root, with_ripgrep.outside)
+        return way_to(descriptor, path)
+
+    def walked(*arguments: Any, **more: Any) -> Any:
+        yield from walk(*arguments, **more)
+        swap(with_ripgrep.root, with_ripgrep.outside)
+
+    monkeypatch.setattr(beneath, "way_to", way)
+    monkeypatch.setattr(tree, "walk", walked)
+    found = searching.ripgrep(with_ripgrep.context.environment["PATH"])
+    job = search_jobs.Job(search_in(with_ripgrep, "."), found if program == "ripgrep" else None)
+    job.run()
+    texts = [match.text for match in job.matches if match.path == "src/main.py"]
+    assert texts == ["def needle():"]
+    assert with_ripgrep.root.is_symlink()
+
+
+@pytest.mark.parametrize("tool", ["list_files", "search_files"])
+async def test_a_root_that_is_another_folder_by_now_is_refused_in_words(
+    project: Workbench, tool: str
+) -> None:
+    project.root.rename(project.root.with_name("moved"))
+    project.root.mkdir()
+    more = {"pattern": "needle"} if tool == "search_files" else {}
+    with pytest.raises(ToolFailure, match="taken the place"):
+        await project.call(tool, **more)
 
 
 # --- update_plan ------------------------------------------------------------------------------

@@ -139,6 +139,27 @@ def test_the_last_component_swapped_for_a_link_is_not_followed(place: Path) -> N
     assert (place / "outside/secret").read_text() == "secret"
 
 
+@pytest.mark.parametrize("by", ["link", "folder"])
+def test_what_takes_the_place_of_the_root_is_not_the_workspace(place: Path, by: str) -> None:
+    work = place / "work"
+    (work / "secret").write_text("mine")
+    workspace = FolderWorkspace(work)
+    path = workspace.resolve("secret")
+    work.rename(place / "moved")
+    if by == "link":
+        work.symlink_to(place / "outside")
+    else:
+        (place / "outside").rename(work)
+    with pytest.raises(PathDenied, match="taken the place"), beneath.regular_file(workspace, path):
+        pass
+    with pytest.raises(PathDenied, match="taken the place"):
+        beneath.replace(workspace, path, b"overwritten")
+    for each in (work, path):
+        with pytest.raises(PathDenied, match="taken the place"):
+            beneath.status(workspace, each)
+    assert (work / "secret").read_text() == "secret"
+
+
 def test_a_swapping_adversary_never_gets_a_file_from_outside(place: Path) -> None:
     work = place / "work"
     (work / "real").mkdir()

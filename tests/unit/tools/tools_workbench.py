@@ -2,9 +2,12 @@
 
 import itertools
 import os
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio.to_thread
 import attrs
 
 from callboard.tools.base import Preview, ToolContext, ToolOutcome
@@ -14,6 +17,20 @@ from callboard.tools.registry import ToolRegistry
 from callboard.tools.schema import structure_arguments
 from callboard.tools.workspace import FolderWorkspace
 from callboard_rpc.common import BlobId, BlobRef, CallId
+
+
+@contextmanager
+def every_thread_busy() -> Generator[None]:
+    """While it is entered, no thread is left of those that are for everything."""
+    limiter = anyio.to_thread.current_default_thread_limiter()
+    busy = [object() for _ in range(int(limiter.total_tokens))]
+    for each in busy:
+        limiter.acquire_on_behalf_of_nowait(each)
+    try:
+        yield
+    finally:
+        for each in busy:
+            limiter.release_on_behalf_of(each)
 
 
 class KeptBlobs:

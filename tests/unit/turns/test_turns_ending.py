@@ -145,6 +145,9 @@ class Onlooker:
         """Position of the commit, status of the session, and how its last turn ended: as the session
         says, as the turn says, as the log says."""
 
+    def close(self) -> None:
+        self._connection.close()
+
     def look(self, session_id: str) -> None:
         one = self._connection.execute
         one("BEGIN")
@@ -166,7 +169,8 @@ class Onlooker:
 async def test_execution_18_not_running_and_last_status_appear_together(tmp_path: Path) -> None:
     hang, linger = Pause(), Pause()
     scenes = (speaks("one"), fails(), calls(("look", {})), speaks("two"), pauses(hang))
-    async with stage(tmp_path, *scenes, pauses(linger), tools=[tool("look", returns())]) as on:
+    tools = [tool("look", returns())]
+    async with stage(tmp_path, *scenes, pauses(linger), tools=tools) as on:
         session_id = await on.session()
         onlooker = Onlooker(on.host.log.path)
         commits: list[int] = []
@@ -175,7 +179,7 @@ async def test_execution_18_not_running_and_last_status_appear_together(tmp_path
             commits.append(records[-1].pos)
             onlooker.look(session_id)
 
-        on.host.log.listen(heard)
+        stop = on.host.log.listen(heard)
         onlooker.look(session_id)
         for text in ("a", "b", "c"):
             await on.say(session_id, text)
@@ -185,6 +189,8 @@ async def test_execution_18_not_running_and_last_status_appear_together(tmp_path
         await on.say(session_id, "is stopped by its limit", limits=Limits(timeout_ms=100))
         await on.cancel(session_id)
         await on.idle(session_id)
+        stop()
+        onlooker.close()
         seen = onlooker.looks[1:]
         assert [head for head, _, _ in seen] == commits  # each commit, by itself
         assert {status for _, status, _ in seen} == {"idle", "running"}

@@ -28,6 +28,8 @@ from turns_kit import (
     tool,
 )
 
+from callboard.turns.live import Cause
+from callboard.turns.reservation import SYSTEM
 from callboard_rpc.common import TextContent
 from callboard_rpc.errors import CallboardError
 from harness.inside import CLIENT, PERSON
@@ -433,3 +435,30 @@ async def test_a_turn_without_hooks_asks_nobody(tmp_path: Path) -> None:
         assert set(psutil.Process().children()) <= set(before)
         pause.open.set()
         await on.idle(session_id)
+
+
+async def test_execution_50_what_a_hook_objects_to_is_said_once_though_the_turn_is_cancelled_just_then(
+    tmp_path: Path,
+) -> None:
+    """The commit of the objection, with what was said, is under way when the turn is told to stop."""
+    hooks(tmp_path, stop="echo not yet >&2; exit 2")
+    async with stage(tmp_path, speaks("I am done.")) as on:
+        session_id = await on.session()
+        transact = on.host.log.transact
+
+        async def overtaken(function: Any) -> Any:
+            if not function.__qualname__.startswith("_kept_from_ending."):
+                return await transact(function)
+            commit = on.host.log.submit(function)
+            live = on.host.dispatcher.live(session_id)
+            assert live is not None
+            live.stop(Cause(outcome="cancelled", by=SYSTEM, reason="enough"))
+            return await commit
+
+        on.host.log.transact = overtaken  # type: ignore[method-assign]
+        await on.say(session_id, "go")
+        await on.idle(session_id)
+        records = await on.log(session_id)
+        assert the_end(records).outcome == "cancelled"
+        assert [each.text for each in of(records, "directive")] == ["not yet"]
+        assert texts(records) == ["I am done."]

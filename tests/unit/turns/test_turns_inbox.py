@@ -475,7 +475,7 @@ async def test_execution_39_a_request_whose_attempt_is_abandoned_reports_nothing
                 return deliveries.ask(tx, session_id, generation, host_id=on.host.host_id)
 
             assert await on.host.log.transact(ask) is None
-            attempt = asyncio.ensure_future(on.host.dispatcher.wake(session_id))
+            attempt = asyncio.ensure_future(on.host.dispatcher.wake_here(session_id))
             for _ in range(steps.randrange(8)):
                 await asyncio.sleep(0)
             attempt.cancel()
@@ -585,3 +585,25 @@ async def test_receipts_are_made_anew_from_the_log(tmp_path: Path) -> None:
         await on.host.log.rebuild()
         assert await on.host.log.query(read) == rows
         assert await left(on, session_id) == ["c"]
+
+
+async def test_execution_40_a_wish_behind_a_claim_is_not_spent_by_a_turn_that_cannot_take_it_in(
+    tmp_path: Path,
+) -> None:
+    async with stage(tmp_path) as on:
+        session_id = await on.session()
+        await on.host.inbox.authorise(session_id, await deliver(on, session_id, "claimed"))
+        await on.host.inbox.leases.claim(session_id, "elsewhere", lease_s=3_600)
+        await send(on, session_id, "news")
+        await on.say(session_id, "go")
+        head = 0
+        while not of(await on.log(session_id), "turn_finished"):
+            head = await on.host.log.moved(head)
+        read = "SELECT wake, attempts, turn_id FROM inbox ORDER BY generation"
+        assert await on.host.log.query(read) == [("none", 0, None), ("asked", 0, None)]
+        over = "UPDATE inbox SET claim_expires = '2001-01-01T00:00:00.000Z'"
+        await on.host.log.transact(lambda tx: tx.execute(over + " WHERE generation = 1"))
+        await on.host.dispatcher.wake_delivered()
+        await on.idle(session_id)
+        assert received(await on.log(session_id)) == ["claimed", "news"]
+        assert started(await on.log(session_id)) == ["prompt", "report"]

@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 from turns_kit import Pause, calls, of, owned, pauses, shape, speaks, stage, texts, the_end
@@ -9,8 +10,9 @@ from turns_parent_kit import Parent, nothing_left
 
 from callboard.log.faults import StaleFence
 from callboard.sessions.dispatch import Begun
+from callboard.sessions.presence import Presence
 from callboard.turns.live import LiveTurn
-from callboard.turns.reservation import Grant, assert_fence
+from callboard.turns.reservation import Grant, Reserved, assert_fence
 from callboard_rpc.common import Failure
 from callboard_rpc.events import Error
 from harness.inside import CLIENT, host_in, log_of, new_session
@@ -152,3 +154,37 @@ async def test_execution_47_a_launch_under_an_old_fence_is_nothing(tmp_path: Pat
         assert on.puppet.requests == []
         assert of(await log_of(on.host, session_id), "turn_finished") == []
         assert await owned(on.host) == 1  # the other owner was not touched
+
+
+async def test_execution_47_a_turn_whose_end_is_heard_of_before_it_is_launched_stays_as_it_ended(
+    tmp_path: Path,
+) -> None:
+    """This process stood still in the very moment, was taken for gone, and another has ended its turn."""
+    async with stage(tmp_path) as on, stage(tmp_path) as other:
+        session_id = await on.session()
+        reserve = on.host.reservations.reserve
+
+        async def slowly(*given: Any, **more: Any) -> Any:
+            outcome = await reserve(*given, **more)
+            if isinstance(outcome, Reserved):
+                look = Presence(other.host.log, other.host.host_id, is_alive=lambda *_: "gone")
+                assert await look.look()
+                on.host.log.refresh()  # the first that this process hears when it goes on
+            return outcome
+
+        on.host.reservations.reserve = slowly  # type: ignore[method-assign]
+        posted = await on.say(session_id, "go")
+        records = await on.log(session_id)
+        end = the_end(records)
+        assert (posted.outcome, posted.turn_id, end.outcome) == (
+            "started",
+            end.turn_id,
+            "interrupted",
+        )
+        assert on.puppet.requests == []
+        assert await owned(on.host) == 0
+        on.host.reservations.reserve = reserve  # type: ignore[method-assign]
+        await on.say(session_id, "again")
+        await on.idle(session_id)
+        ends = of(await on.log(session_id), "turn_finished")
+        assert [each.outcome for each in ends] == ["interrupted", "completed"]

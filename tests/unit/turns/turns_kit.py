@@ -116,8 +116,9 @@ async def stage(
     environ: Mapping[str, str] | None = None,
     allow: bool = False,
     features: Sequence[Feature] = (),
+    leaves: bool = False,
 ) -> AsyncGenerator[Stage]:
-    """`allow`: commands and writes are allowed without asking."""
+    """`allow`: commands and writes are allowed without asking. `leaves` as in `host_in`."""
     if allow:
         config = folder / "config"
         config.mkdir(exist_ok=True)
@@ -126,7 +127,9 @@ async def stage(
         )
     puppet = Puppet(*scenes)
     feature = Feature(name="tests", tools=tools, hooks=hooks)
-    async with host_in(folder, features=[feature, *features], environ=environ) as host:
+    async with host_in(
+        folder, features=[feature, *features], environ=environ, leaves=leaves
+    ) as host:
 
         async def resolve(model_id: str | None = None, *, text_tool_calls: bool = False) -> Puppet:
             return puppet

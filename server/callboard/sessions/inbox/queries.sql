@@ -57,7 +57,7 @@ SELECT delivery_id, generation, digest, kind FROM inbox WHERE session_id = ? ORD
 -- name: due
 SELECT kind FROM inbox i
 WHERE session_id = ?1 AND wake = 'asked' AND attempts < ?4
-  AND (host_id = ?2 OR host_id NOT IN (SELECT host_id FROM hosts))
+  AND (host_id = ?2 OR (?5 AND host_id NOT IN (SELECT host_id FROM hosts)))
   AND generation < coalesce((SELECT min(b.generation) FROM inbox b
                              WHERE b.session_id = ?1 AND b.claim_expires > ?3), 1 << 62)
 ORDER BY generation LIMIT 1;
@@ -67,7 +67,7 @@ SELECT DISTINCT i.session_id FROM inbox i
 JOIN sessions s ON s.session_id = i.session_id
 LEFT JOIN owners o ON o.session_id = i.session_id
 WHERE i.wake = 'asked' AND i.attempts < ?3 AND s.closed = 0 AND o.fence IS NULL
-  AND (i.host_id = ?1 OR i.host_id NOT IN (SELECT host_id FROM hosts))
+  AND (i.host_id = ?1 OR (?4 AND i.host_id NOT IN (SELECT host_id FROM hosts)))
   AND NOT EXISTS (SELECT 1 FROM turns p WHERE p.session_id = i.session_id AND p.state = 'parked')
   AND i.generation < coalesce((SELECT min(b.generation) FROM inbox b
                                WHERE b.session_id = i.session_id AND b.claim_expires > ?2), 1 << 62);
@@ -76,8 +76,10 @@ WHERE i.wake = 'asked' AND i.attempts < ?3 AND s.closed = 0 AND o.fence IS NULL
 SELECT 1 FROM inbox WHERE session_id = ? AND wake = 'asked' LIMIT 1;
 
 -- name: tried
-UPDATE inbox SET turn_id = ?, host_id = ?, attempts = attempts + 1
-WHERE session_id = ? AND wake = 'asked';
+UPDATE inbox SET turn_id = ?1, host_id = ?2, attempts = attempts + 1
+WHERE session_id = ?3 AND wake = 'asked'
+  AND generation < coalesce((SELECT min(b.generation) FROM inbox b
+                             WHERE b.session_id = ?3 AND b.claim_expires > ?4), 1 << 62);
 
 -- name: try_selected
 UPDATE inbox SET turn_id = ?, host_id = ?, attempts = attempts + 1

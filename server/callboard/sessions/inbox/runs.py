@@ -30,15 +30,18 @@ JOINED: frozenset[DeliveryKind] = frozenset({"sibling"})
 # --- dispatch -----------------------------------------------------------------------------------
 
 
-def due(query: Query, session_id: str, host_id: str, now: str) -> DeliveryKind | None:
-    """What the first delivery is for which this host has to begin a turn; None when there is none."""
-    rows = query(SQL["due"], session_id, host_id, now, MAX_ATTEMPTS)
+def due(
+    query: Query, session_id: str, host_id: str, now: str, *, adopts: bool = True
+) -> DeliveryKind | None:
+    """What the first delivery is for which this host has to begin a turn; None when there is none. One
+    that `adopts` has to for those, too, that a host was to see to which is gone."""
+    rows = query(SQL["due"], session_id, host_id, now, MAX_ATTEMPTS, adopts)
     return rows[0][0] if rows else None
 
 
-def due_sessions(query: Query, host_id: str, now: str) -> list[str]:
+def due_sessions(query: Query, host_id: str, now: str, *, adopts: bool = True) -> list[str]:
     """The sessions that nobody owns and in which something is `due`."""
-    return [row[0] for row in query(SQL["due_sessions"], host_id, now, MAX_ATTEMPTS)]
+    return [row[0] for row in query(SQL["due_sessions"], host_id, now, MAX_ATTEMPTS, adopts)]
 
 
 def is_asked(query: Query, session_id: str) -> bool:
@@ -48,9 +51,10 @@ def is_asked(query: Query, session_id: str) -> bool:
 
 def begun(tx: Transaction, grant: Grant, host_id: str) -> None:
     """A turn begins, for whatever reason: it tries what was asked. Counted before it runs, so that what
-    brings the process down is not tried for ever."""
+    brings the process down is not tried for ever. What it cannot take in, because a claim is in its way,
+    it does not try: that is still asked when the claim is over."""
     set_aside_exhausted(tx, grant.session_id)
-    tx.execute(SQL["tried"], grant.turn_id, host_id, grant.session_id)
+    tx.execute(SQL["tried"], grant.turn_id, host_id, grant.session_id, tx.now())
 
 
 def begun_selected(

@@ -1,0 +1,176 @@
+"""The pure reducer of an agent, over random histories (coordination 4, interrupts-and-peers 1-6, 16)."""
+
+import itertools
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from callboard.agents.state import AgentState, apply, in_order, replay, settled, spawned
+from callboard_rpc.common import InterruptId, ReportId, SessionId, TurnId
+from callboard_rpc.events import (
+    AgentClosed,
+    AgentCloseRequested,
+    AgentInterruptConsumed,
+    AgentInterrupted,
+    AgentInterruptRequested,
+    AgentReport,
+    AgentReportCreated,
+    AgentSpawned,
+    AgentStatusChanged,
+    Message,
+    SessionClosed,
+    SessionCreated,
+    TurnFinished,
+)
+
+DEADLINES = ["2031-01-01T00:00:00.000Z", "2031-01-02T00:00:00.000Z", "2031-01-03T00:00:00.000Z"]
+
+
+def begin(name: str = "one", agent_id: str = "ses_a") -> AgentSpawned:
+    created = SessionCreated(
+        session_id=SessionId(agent_id), root_id=SessionId("ses_r"), parent_id=SessionId("ses_r"),
+        cwd="/w", profile="default", mode="work", depth=1,
+    )  # fmt: skip
+    return AgentSpawned(session=created, name=name, depth_left=0)
+
+
+def wants(kind: Any, deadline_at: str | None = None, reason: str = "so") -> AgentInterruptRequested:
+    return AgentInterruptRequested(
+        interrupt_id=InterruptId(reason), kind=kind, origin="user", reason=reason,
+        deadline_at=deadline_at,
+    )  # fmt: skip
+
+
+def reported(status: Any) -> AgentReportCreated:
+    return AgentReportCreated(
+        report=AgentReport(
+            report_id=ReportId("rep"), agent_id=SessionId("ses_a"), name="one", status=status,
+            summary="x", turn_id=TurnId("trn"),
+        )
+    )  # fmt: skip
+
+
+def consumed(kind: Any) -> AgentInterruptConsumed:
+    return AgentInterruptConsumed(
+        interrupt_id=InterruptId("int"), kind=kind, turn_id=TurnId("trn")
+    )
+
+
+RUNS = AgentStatusChanged(status="running")
+ENDS = (
+    reported("completed"),
+    reported("failed"),
+    reported("aborted"),
+    AgentInterrupted(reason="gone"),
+    AgentStatusChanged(status="failed"),
+)
+EVENTS = st.one_of(
+    st.sampled_from(
+        [RUNS, *ENDS, AgentCloseRequested(), AgentClosed(), SessionClosed(reason=None)]
+    ),
+    st.builds(
+        wants,
+        st.sampled_from(["steer", "cancel", "abort", "interrupt"]),
+        st.sampled_from([None, *DEADLINES]),
+        st.text(max_size=3),
+    ),
+    st.builds(consumed, st.sampled_from(["steer", "cancel"])),
+)
+HISTORIES = st.lists(EVENTS, max_size=25)
+
+
+def after(*events: Any) -> AgentState:
+    state = replay([begin(), *events])
+    assert state is not None
+    return state
+
+
+def test_coordination_4_a_spawned_agent_is_starting_and_without_it_there_is_none() -> None:
+    assert after() == spawned(begin()) and after().status == "starting"
+    assert replay([]) is None and replay([RUNS, reported("completed")]) is None
+
+
+@given(HISTORIES, HISTORIES)
+def test_coordination_4_only_closed_is_final(before: list[Any], later: list[Any]) -> None:
+    state = after(*before, AgentClosed())
+    for event in later:
+        state = apply(state, event)
+        assert state.status == "closed"
+    reopened = after(AgentInterrupted(reason="x"), RUNS)
+    assert reopened.status == "running"
+
+
+@given(HISTORIES)
+def test_coordination_4_wishes_and_strangers_change_no_status(history: list[Any]) -> None:
+    state = after(*history)
+    for event in (wants("cancel", DEADLINES[0]), consumed("steer"), AgentCloseRequested(), object()):
+        assert apply(state, event).status == state.status
+    foreign: list[Any] = [
+        Message.__new__(Message),
+        TurnFinished.__new__(TurnFinished),
+    ]
+    for event in foreign:
+        assert apply(state, event) is state
+
+
+@given(HISTORIES)
+def test_peers_16_a_turn_that_begins_knows_nothing_of_the_one_before(history: list[Any]) -> None:
+    ended = after(*history, RUNS, ENDS[3])
+    for state in (ended, apply(ended, RUNS)):
+        assert (state.pending, state.winding, state.deadline_at) == (None, None, None)
+    if ended.status != "closed":
+        assert apply(ended, RUNS).interrupted is None
+
+
+@given(HISTORIES, st.sampled_from(ENDS))
+def test_peers_16_every_end_empties_the_slot(history: list[Any], end: Any) -> None:
+    state = after(*history, end)
+    if state.status != "closed":
+        assert (state.pending, state.winding, state.deadline_at) == (None, None, None)
+
+
+@given(st.lists(st.sampled_from(DEADLINES), min_size=1, max_size=4), st.booleans())
+def test_peers_6_the_first_deadline_stands(deadlines: list[str], told: bool) -> None:
+    events = [wants("cancel", each, each) for each in deadlines]
+    if told:
+        events.insert(1, consumed("cancel"))  # type: ignore[arg-type]
+    state = after(RUNS, *events)
+    assert state.deadline_at == deadlines[0]
+
+
+def test_peers_1_to_5_the_slot() -> None:
+    steer, other, cancel = wants("steer", reason="a"), wants("steer", reason="b"), wants("cancel")
+    assert after(RUNS, steer, other).pending == other  # the newest
+    assert after(RUNS, steer, cancel).pending == cancel
+    told = after(RUNS, cancel, consumed("cancel"))
+    assert (told.pending, told.winding) == (None, cancel)
+    steered = after(RUNS, steer, consumed("steer"))
+    assert (steered.pending, steered.winding, steered.status) == (None, None, "running")
+    # what was said before its first turn is kept for it
+    assert after(steer, RUNS).pending == steer
+
+
+def test_coordination_4_a_report_sets_the_status() -> None:
+    for status, shown in (("completed", "completed"), ("failed", "failed"), ("aborted", "interrupted")):
+        state = after(RUNS, reported(status))
+        assert state.status == shown and state.report == reported(status).report
+        assert state.is_terminal
+    assert not after(RUNS).is_terminal and not after().is_terminal
+
+
+@given(st.permutations([("b", "2"), ("a", "2"), ("a", "1"), ("B", "9"), ("ä", "0")]))
+def test_coordination_20_lists_go_by_name_and_then_id(order: list[tuple[str, str]]) -> None:
+    agents = [spawned(begin(name, key)) for name, key in order]
+    found = [(a.name, a.agent_id) for a in in_order(agents)]
+    assert found == sorted(order)
+    for one, other in itertools.pairwise(found):
+        assert one < other
+
+
+def test_coordination_41_who_has_nothing_more_to_tell() -> None:
+    done = after(RUNS, reported("completed"))
+    assert settled(done, frozenset()) and not settled(done, frozenset({"rep"}))
+    assert settled(after(AgentClosed()), frozenset({"rep"}))
+    assert not settled(after(), frozenset()) and not settled(after(RUNS), frozenset())
+    assert settled(after(AgentInterrupted(reason="x")), frozenset())
