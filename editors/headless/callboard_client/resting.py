@@ -1,4 +1,4 @@
-"""When a tree of agents has come to rest."""
+"""When a tree of agents has come to rest, and all of it was told."""
 
 from callboard_rpc.common import SessionId
 from callboard_rpc.events import (
@@ -13,9 +13,11 @@ from callboard_rpc.events import (
     TurnParked,
     UnknownData,
 )
+from callboard_rpc.streams import Scope
 
 from .agents import Agents
-from .api import Sessions
+from .api import Events, Sessions
+from .stream import EventStream
 
 _BUSY = ("starting", "running")
 _STILL = ("idle", "parked", "closed")
@@ -39,6 +41,14 @@ async def at_rest(sessions: Sessions, agents: Agents, root_id: SessionId) -> boo
         if after.head_seq == before.head_seq:
             return True
         # a turn in between may have ended some agents, and begun others
+
+
+async def all_told(history: Events, stream: EventStream, scope: Scope) -> bool:
+    """Whether a stream of `scope` has given out everything that has happened by now."""
+    if stream.waiting:
+        return False
+    rest = await history.page(scope, after=stream.cursor, limit=1)
+    return not rest.data and not stream.waiting
 
 
 def may_bring_rest(event: EventData | UnknownData) -> bool:

@@ -31,7 +31,7 @@ from callboard_rpc.sessions import Session, SessionResult
 from callboard_rpc.streams import Scope
 
 from .errors import ClientError, RemoteError
-from .resting import at_rest, may_bring_rest
+from .resting import all_told, at_rest, may_bring_rest
 
 if TYPE_CHECKING:
     from .client import Client
@@ -174,10 +174,9 @@ class Run:
         if not rests:
             return False
         # what came to rest may have said something that has not arrived here yet
-        scope = Scope(kind="tree", id=root_id)
-        rest = await self._client.history.page(scope, after=stream.cursor, limit=1)
-        self._stirred = bool(rest.data) or stream.waiting
-        return not self._stirred
+        told = await all_told(self._client.history, stream, Scope(kind="tree", id=root_id))
+        self._stirred = not told
+        return told
 
     async def result(self) -> RunResult:
         """How it ended; goes through what has not been iterated over."""

@@ -17,7 +17,7 @@ from cyclopts import (
 
 from callboard_rpc.version import PROTOCOL_VERSION
 
-from . import approvals, rules, sessions, store
+from . import agents, approvals, rules, sessions, store
 from .demo import demo
 from .diagnose import doctor
 from .exits import CommandError, Exit
@@ -75,7 +75,7 @@ def build() -> App:
     )
     for command in (run, tail, usage, demo, demo_agents, doctor, version, serve):
         app.command(command)
-    for family in (sessions, approvals, rules, store):
+    for family in (sessions, agents, approvals, rules, store):
         app.command(family.app)
     return app
 

@@ -31,6 +31,14 @@ _BAD_INPUT = frozenset(
         "optionInvalid",
         "importRefused",
         "sessionExists",
+        "agentNotFound",
+        "agentClosed",
+        "nameInUse",
+        "depthExceeded",
+        "limitReached",
+        "askNotFound",
+        "askSettled",
+        "featureDisabled",
     }
 )
 _HINTS = {
@@ -40,6 +48,7 @@ _HINTS = {
     "storeReadOnly": "--store chooses another store.",
     "storeFull": "Make room on the disk; everything that was committed is still there.",
     "sessionArchived": "`callboard sessions unarchive SESSION` brings it back.",
+    "agentNotFound": "`callboard agents list SESSION` shows the agents of a session.",
     "importRefused": "`callboard sessions export SESSION -o FILE.jsonl` writes what can be imported.",
 }
 

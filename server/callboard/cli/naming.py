@@ -6,6 +6,7 @@ from typing import TypeVar
 from attrs import frozen
 
 from callboard_client import Client, RemoteError
+from callboard_rpc.agents import Agent
 from callboard_rpc.common import SessionId
 from callboard_rpc.sessions import Session
 
@@ -75,6 +76,11 @@ class Kind:
 
 
 SESSIONS = Kind("ses_", "session", "`callboard sessions list` shows the sessions there are.")
+AGENTS = Kind(
+    "ses_",
+    "agent",
+    "`callboard agents list SESSION` shows the agents of a session, with their ids.",
+)
 RULES = Kind("rule_", "rule", "`callboard rules list --all` shows the rules there are.")
 APPROVALS = Kind(
     "apr_", "pending approval", "`callboard approvals list` shows those that wait for an answer."
@@ -99,6 +105,38 @@ async def resolve(client: Client, given: str) -> Session:
         async for session in client.sessions.list(archived=archived):
             found[session.session_id] = session
     return SESSIONS.pick(given, found)
+
+
+async def resolve_agent(client: Client, given: str, root: str | None) -> Agent:
+    """The agent of this id; or, below the session `root`, the one with this name, or whose id begins so.
+    A name means the agent that is open, where others of that name were closed.
+
+    Raises `CommandError` as `Kind.pick` does.
+    """
+    wanted = AGENTS.wanted(given)
+    if root is None and not AGENTS.is_whole(wanted):
+        raise CommandError(
+            f"{given!r} is no whole id of an agent; a name, or the beginning of an id, needs --root",
+            exit=Exit.USAGE,
+            hint=AGENTS.hint,
+        )
+    try:
+        tree = SessionId(wanted) if root is None else (await resolve(client, root)).session_id
+        agents = [agent async for agent in client.agents.list(tree)]
+    except RemoteError as fault:
+        if fault.kind not in ("sessionNotFound", "invalidParams"):
+            raise
+        raise AGENTS.unknown(given) from None
+    named = [agent for agent in agents if agent.name.casefold() == given.strip().casefold()]
+    named = [agent for agent in named if agent.status != "closed"] or named
+    if len(named) > 1:
+        raise CommandError(
+            f"{len(named)} agents are called {given!r}: "
+            f"{', '.join(agent.agent_id for agent in named[:_NAMED])}",
+            exit=Exit.USAGE,
+            hint="Give the id of the one that is meant.",
+        )
+    return named[0] if named else AGENTS.pick(given, {agent.agent_id: agent for agent in agents})
 
 
 def short_names(bare: Sequence[str]) -> list[str]:

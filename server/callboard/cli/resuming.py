@@ -25,6 +25,7 @@ from .following import Follower
 from .interrupts import Interrupts
 from .keys import TerminalKeyboard, person_is_there
 from .present import Presenter
+from .staying import staying
 from .terminal import open_console
 
 _CALLS_WITHIN = 199
@@ -157,10 +158,13 @@ async def see_through(
         presenter = Presenter(console=console, root=answered.session_id, model=after.model)
         for call in calls:
             presenter.note_call(call)
+        async for agent in client.agents.list(answered.root_id):
+            presenter.crew.add(agent)
         presenter.say(("its turn goes on here; Ctrl-C cancels it", "dim"))
         follower = Follower(
             client=client,
-            run=turn,
+            # what the end of an agent's turn makes its parent do, begins here, too
+            run=await staying(client, stream, answered.root_id, turn),
             approver=Approver(
                 root=answered.root_id,
                 policy="leave" if keyboard is None else "ask",
@@ -198,8 +202,5 @@ async def _asked(client: Client, answered: Approval) -> set[str]:
 
 
 def _events_behind(client: Client, before: SessionResult) -> EventStream:
-    """The session's events since it was read, with those of its children."""
-    session = before.session
-    whole = session.root_id == session.session_id
-    scope = Scope(kind="tree" if whole else "session", id=session.session_id)
-    return client.events(scope, before.cursor)
+    """The events since the session was read, of all in its tree."""
+    return client.events(Scope(kind="tree", id=before.session.root_id), before.cursor)
