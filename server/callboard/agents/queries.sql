@@ -225,7 +225,8 @@ WHERE k.parent_id = ? AND k.outcome IS NULL AND k.expects_reply = 1 ORDER BY k.a
 
 -- name: replies_in_turn
 SELECT ask_id, call_id, reply, replied_by FROM asks
-WHERE agent_id = ? AND turn_id = ? AND outcome = 'replied' AND call_id IS NOT NULL ORDER BY ask_id;
+WHERE agent_id = ? AND turn_id = ? AND outcome = 'replied' AND call_id IS NOT NULL
+  AND replied_by IS NOT NULL ORDER BY ask_id;
 
 -- name: count_asks
 SELECT count(*) FROM asks WHERE agent_id = ?;
