@@ -15,6 +15,7 @@ from typing import Any
 
 from .bell import Bell
 from .record import Record
+from .scope import APPROVAL_TYPES
 from .sqlite import sqlite3
 from .store import Store
 from .transaction import SQL
@@ -104,7 +105,8 @@ class Feed:
 
     @contextlib.contextmanager
     def watching(self, session_id: str) -> Generator[asyncio.Event]:
-        """An event that is set when the session may have changed, by whatever process."""
+        """An event that is set when the session may have changed, by whatever process; and when a session
+        below it asks for something, or was answered."""
         changed = asyncio.Event()
         watches = self._watches.setdefault(session_id, set())
         watches.add(changed)
@@ -233,8 +235,13 @@ class Feed:
         _call(self._listeners, records)
         if self._watches:
             for record in records:
-                for changed in self._watches.get(record.session_id, ()):
-                    changed.set()
+                self._stir(record.session_id)
+                if record.type in APPROVAL_TYPES and record.root_id is not None:
+                    self._stir(record.root_id)
+
+    def _stir(self, session_id: str) -> None:
+        for changed in self._watches.get(session_id, ()):
+            changed.set()
 
     def _moves(self) -> None:
         self._moved_at = asyncio.get_running_loop().time()
