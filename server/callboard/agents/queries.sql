@@ -44,14 +44,14 @@ WHERE me.agent_id = ?1 AND me.status = 'starting' AND a.spawned_pos < me.spawned
 
 -- Children for which something waits that this host is to run, the one that was spawned first first.
 -- name: waiting_children
-SELECT a.agent_id FROM agents a
-JOIN heads h ON h.session_id = a.agent_id
+SELECT a.agent_id FROM (
+  SELECT t.session_id FROM triggers t
+  JOIN heads h ON h.session_id = t.session_id AND t.seq > max(h.imported_through, h.held_through)
+  WHERE t.state = 'pending' AND t.host_id = ?2
+  UNION SELECT i.session_id FROM inbox i WHERE i.wake = 'asked' AND i.host_id = ?2) w
+CROSS JOIN agents a ON a.agent_id = w.session_id
 LEFT JOIN owners o ON o.session_id = a.agent_id
 WHERE a.parent_id = ?1 AND a.status <> 'closed' AND o.fence IS NULL
-  AND (EXISTS (SELECT 1 FROM triggers t WHERE t.session_id = a.agent_id AND t.state = 'pending'
-                 AND t.host_id = ?2 AND t.seq > max(h.imported_through, h.held_through))
-    OR EXISTS (SELECT 1 FROM inbox i WHERE i.session_id = a.agent_id AND i.wake = 'asked'
-                 AND i.host_id = ?2))
 ORDER BY a.spawned_pos;
 
 -- name: parents_waited_for

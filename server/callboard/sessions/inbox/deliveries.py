@@ -67,8 +67,8 @@ def deliver(
     if known is not None:
         return _repeated(session_id, delivery_id, known, digest)
     _must_be_open(tx, session_id, archived_too=insist)
-    waiting: int = tx.value(SQL["pending"], session_id)
-    if waiting >= MAX_PENDING and not insist:
+    waiting: int = 0 if insist else tx.value(SQL["pending"], session_id)
+    if waiting >= MAX_PENDING:
         raise CallboardError(
             "queueFull",
             f"{waiting} deliveries wait in session {session_id}; try again when a turn has taken some in",
