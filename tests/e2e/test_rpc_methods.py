@@ -742,9 +742,11 @@ def test_an_agent_is_begun_spoken_to_waited_for_stopped_and_closed(server, sessi
     assert server.call("agent/close", **agent)["agent"]["status"] == "closed"
     (listed,) = server.call("agent/list", rootId=session)["data"]
     assert listed["agentId"] == made["agentId"]
+    assert server.call("server/diagnostics")["queues"]["openAgents"] == 0
     server.call("agent/spawn", parentId=session, name="two", message="ask the parent")
     (asked,) = server.call("agent/wait", parentId=session)["questions"]
     assert server.call("agent/reply", askId=asked["askId"], text="Yes.")["askId"] == asked["askId"]
+    assert server.call("server/diagnostics")["queues"]["openAgents"] == 1
 
 
 @shows("shutdown")

@@ -168,6 +168,10 @@ async def _diagnostics(host: Host) -> Diagnostics:
             "pendingApprovals": (
                 await log.query("SELECT count(*) FROM approvals WHERE state = 'pending'")
             )[0][0],
+            "pendingDeliveries": (await log.query("SELECT count(*) FROM inbox"))[0][0],
+            "openAgents": (
+                await log.query("SELECT count(*) FROM agents WHERE status <> 'closed'")
+            )[0][0],
         },
         leases=tuple(
             LeaseInfo(session_id=s, host_id=h, fence=f, turn_id=t) for s, h, f, t in owners
