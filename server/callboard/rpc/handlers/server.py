@@ -32,6 +32,7 @@ from callboard_rpc.version import PROTOCOL_VERSION
 
 from ...host import Host
 from ...log.clock import parse
+from ...log.log import Log
 from ...log.sqlite import VERSION as SQLITE_VERSION
 from ...log.sqlite import has_wal_reset_bug
 from ...sessions.identity import life
@@ -144,6 +145,10 @@ async def _model(host: Host) -> tuple[str | None, str]:
     return selection.model_id, selection.source
 
 
+async def _count(log: Log, rows: str) -> int:
+    return (await log.query(f"SELECT count(*) FROM {rows}"))[0][0]
+
+
 async def _diagnostics(host: Host) -> Diagnostics:
     log = host.log
     wal = log.path.with_name(log.path.name + "-wal")
@@ -162,16 +167,10 @@ async def _diagnostics(host: Host) -> Diagnostics:
         queues={
             "writer": log.queue_length,
             "turns": host.dispatcher.running,
-            "pendingTriggers": (
-                await log.query("SELECT count(*) FROM triggers WHERE state = 'pending'")
-            )[0][0],
-            "pendingApprovals": (
-                await log.query("SELECT count(*) FROM approvals WHERE state = 'pending'")
-            )[0][0],
-            "pendingDeliveries": (await log.query("SELECT count(*) FROM inbox"))[0][0],
-            "openAgents": (
-                await log.query("SELECT count(*) FROM agents WHERE status <> 'closed'")
-            )[0][0],
+            "pendingTriggers": await _count(log, "triggers WHERE state = 'pending'"),
+            "pendingApprovals": await _count(log, "approvals WHERE state = 'pending'"),
+            "pendingDeliveries": await _count(log, "inbox"),
+            "openAgents": await _count(log, "agents WHERE status <> 'closed'"),
         },
         leases=tuple(
             LeaseInfo(session_id=s, host_id=h, fence=f, turn_id=t) for s, h, f, t in owners
@@ -184,8 +183,8 @@ async def _diagnostics(host: Host) -> Diagnostics:
         ),
         store_bytes=log.path.stat().st_size,
         wal_bytes=wal.stat().st_size if wal.exists() else 0,
-        events=(await log.query("SELECT count(*) FROM events"))[0][0],
-        sessions=(await log.query("SELECT count(*) FROM sessions"))[0][0],
+        events=await _count(log, "events"),
+        sessions=await _count(log, "sessions"),
         tasks=len(asyncio.all_tasks()),
         memory_bytes=psutil.Process().memory_info().rss,
         indexed_through=(await log.query("SELECT through FROM search_progress"))[0][0],
