@@ -145,8 +145,8 @@ async def _model(host: Host) -> tuple[str | None, str]:
     return selection.model_id, selection.source
 
 
-async def _count(log: Log, rows: str) -> int:
-    return (await log.query(f"SELECT count(*) FROM {rows}"))[0][0]
+async def _count(log: Log, sql: str) -> int:
+    return (await log.query(sql))[0][0]
 
 
 async def _diagnostics(host: Host) -> Diagnostics:
@@ -167,10 +167,14 @@ async def _diagnostics(host: Host) -> Diagnostics:
         queues={
             "writer": log.queue_length,
             "turns": host.dispatcher.running,
-            "pendingTriggers": await _count(log, "triggers WHERE state = 'pending'"),
-            "pendingApprovals": await _count(log, "approvals WHERE state = 'pending'"),
-            "pendingDeliveries": await _count(log, "inbox"),
-            "openAgents": await _count(log, "agents WHERE status <> 'closed'"),
+            "pendingTriggers": await _count(
+                log, "SELECT count(*) FROM triggers WHERE state = 'pending'"
+            ),
+            "pendingApprovals": await _count(
+                log, "SELECT count(*) FROM approvals WHERE state = 'pending'"
+            ),
+            "pendingDeliveries": await _count(log, "SELECT count(*) FROM inbox"),
+            "openAgents": await _count(log, "SELECT count(*) FROM agents WHERE status <> 'closed'"),
         },
         leases=tuple(
             LeaseInfo(session_id=s, host_id=h, fence=f, turn_id=t) for s, h, f, t in owners
@@ -183,8 +187,8 @@ async def _diagnostics(host: Host) -> Diagnostics:
         ),
         store_bytes=log.path.stat().st_size,
         wal_bytes=wal.stat().st_size if wal.exists() else 0,
-        events=await _count(log, "events"),
-        sessions=await _count(log, "sessions"),
+        events=await _count(log, "SELECT count(*) FROM events"),
+        sessions=await _count(log, "SELECT count(*) FROM sessions"),
         tasks=len(asyncio.all_tasks()),
         memory_bytes=psutil.Process().memory_info().rss,
         indexed_through=(await log.query("SELECT through FROM search_progress"))[0][0],
