@@ -1,5 +1,6 @@
 """The tables of agents, of their questions, and of what they say to each other, as they follow the log."""
 
+import functools
 import hashlib
 from typing import Any
 
@@ -28,8 +29,14 @@ def _dump(value: Any) -> str | None:
     return None if value is None else orjson.dumps(unstructure(value)).decode()
 
 
+@functools.lru_cache(maxsize=512)
+def _read(text: str, kind: type[Any]) -> Any:
+    """Values never change, and a turn looks at its agent a dozen times."""
+    return structure_lenient(orjson.loads(text), kind)
+
+
 def _load(text: str | None, kind: type[Any]) -> Any:
-    return None if text is None else structure_lenient(orjson.loads(text), kind)
+    return None if text is None else _read(text, kind)
 
 
 def agent_of(row: tuple[Any, ...]) -> AgentState:

@@ -112,7 +112,9 @@ LIMIT 1;
 
 -- name: said_last
 SELECT data FROM events
-WHERE session_id = ? AND turn_id = ? AND type = 'message' ORDER BY seq DESC LIMIT 8;
+WHERE session_id = ?1 AND turn_id = ?2 AND type = 'message'
+  AND seq >= (SELECT started_seq FROM turns WHERE turn_id = ?2)
+ORDER BY seq DESC LIMIT 8;
 
 -- name: cancelled_with_tree
 SELECT 1 FROM events WHERE session_id = ? AND turn_id = ? AND type = 'cancel_requested'
@@ -120,7 +122,8 @@ SELECT 1 FROM events WHERE session_id = ? AND turn_id = ? AND type = 'cancel_req
 
 -- name: touched
 SELECT DISTINCT json_extract(c.value, '$.path') FROM events e, json_each(e.data, '$.changes') c
-WHERE e.session_id = ? AND e.turn_id = ? AND e.type = 'tool_result' LIMIT 200;
+WHERE e.session_id = ?1 AND e.turn_id = ?2 AND e.type = 'tool_result'
+  AND e.seq >= (SELECT started_seq FROM turns WHERE turn_id = ?2) LIMIT 200;
 
 -- name: last_plan
 SELECT data FROM events WHERE session_id = ? AND type = 'plan_updated' ORDER BY seq DESC LIMIT 1;
@@ -135,6 +138,7 @@ SELECT count(DISTINCT json_extract(data, '$.messageId')) FROM events
 WHERE session_id = ?1 AND turn_id = ?2 AND type IN ('tool_call', 'message')
   AND json_extract(data, '$.delivered') IS NULL
   AND seq > coalesce((SELECT max(seq) FROM events WHERE session_id = ?1 AND turn_id = ?2
+                        AND seq >= (SELECT started_seq FROM turns WHERE turn_id = ?2)
                         AND type = 'agent_interrupt_consumed'
                         AND json_extract(data, '$.interruptId') = ?3), 0);
 

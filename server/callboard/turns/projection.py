@@ -102,6 +102,7 @@ def _on_started(tx: Transaction, record: Record) -> None:
         _json(started.trigger),
         started.model,
         record.at,
+        record.seq,
     )
 
 

@@ -37,8 +37,8 @@ UPDATE owners SET fence = NULL, kind = NULL, turn_id = NULL, host_id = NULL, sta
 WHERE session_id = ?;
 
 -- name: insert_turn
-INSERT INTO turns (turn_id, session_id, idx, state, trigger, model, started_at)
-VALUES (?, ?, ?, 'running', ?, ?, ?);
+INSERT INTO turns (turn_id, session_id, idx, state, trigger, model, started_at, started_seq)
+VALUES (?, ?, ?, 'running', ?, ?, ?, ?);
 
 -- name: set_turn_state
 UPDATE turns SET state = ? WHERE turn_id = ?;

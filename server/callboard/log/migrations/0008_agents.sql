@@ -58,3 +58,8 @@ ALTER TABLE sessions ADD COLUMN agent_name TEXT;
 -- Up to which seq what waits in a session wakes nobody: its server died before it began, and nothing
 -- reruns by itself. What comes next takes it along.
 ALTER TABLE heads ADD COLUMN held_through INTEGER NOT NULL DEFAULT 0;
+
+-- Where a turn begins in its session, so that what it did is found without a look at all that was before;
+-- and the plans among all events of a session, of which there are few.
+ALTER TABLE turns ADD COLUMN started_seq INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX events_plans ON events (session_id, seq) WHERE type = 'plan_updated';
