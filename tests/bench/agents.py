@@ -124,10 +124,7 @@ async def _at_once(count: int) -> tuple[list[float], list[float], list[float]]:
         for number in range(count):
             began = time.perf_counter()
             await asyncio.gather(
-                *(
-                    agents.send(c, "say", goes_on=True, author=_PERSON, by=_CLIENT)
-                    for c in children
-                )
+                *(agents.send(c, "say", goes_on=True, author=_PERSON, by=_CLIENT) for c in children)
             )
             await _rest(host, children)
             ours.append(_TOGETHER / (time.perf_counter() - began))
