@@ -106,7 +106,6 @@ COMMITS: dict[str, tuple[Play, ...]] = {
     "sessions.stop": (scenes.close,),
     "sessions.summarise": (scenes.compact,),
     "sessions.take_back": (scenes.tidy,),
-    "sessions.tidy": (scenes.tidy,),
     "sessions.update": (scenes.change, scenes.edit_queue),
     "turns.abandon": (scenes.compact,),
     "turns.begin": (scenes.hooked,),

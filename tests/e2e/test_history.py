@@ -384,3 +384,26 @@ def test_a_half_fork_of_a_killed_process_is_taken_back_by_another_one(
         )
         two.until_event(lambda e: e["type"] == "session_deleted" and e["sessionId"] == half)
         assert sessions(two) == [session_id]
+
+
+def test_execution_29_a_prompt_behind_a_compaction_that_its_client_takes_back_is_answered(
+    tmp_path: Path, work: Path
+) -> None:
+    scene = """
+rules:
+  - when: {system: {contains: "You write the summary"}}
+    answer: [{hang: true}]
+default: [{say: "You said: {{last_user}}."}]
+"""
+    with ServerProcess(tmp_path, model=scenario(tmp_path, scene)) as server:
+        session_id, _ = said(server, work, "one", "two")
+        asked = server.request("session/compact", sessionId=session_id)
+        while server.call("session/get", sessionId=session_id)["session"].get("owner") is None:
+            pass  # that a session is being summarised leaves no event to wait for
+        assert server.prompt(session_id, "three")["outcome"] == "queued"
+        server.notify("$/cancelRequest", id=asked)
+        with pytest.raises(RpcError) as error:
+            server.result(asked)
+        assert error.value.kind == "requestCancelled"
+        assert server.wait(session_id)["finalText"] == "You said: three."
+        assert "summary" not in types(server.events(session_id))

@@ -537,6 +537,29 @@ def test_a_client_that_is_hopelessly_behind_is_told_and_loses_nothing(start, wor
     assert events == everything(server)
 
 
+@pytest.mark.parametrize("kind", ["session", "tree"])
+def test_a_full_window_is_no_reason_to_end_what_little_waits_behind_it(start, work, kind):
+    """What happens in other sessions is nothing that this client would ever be sent."""
+    server = start(environ={"CALLBOARD_LIMITS_WINDOW": "3"})
+    quiet, busy = server.create(work), server.create(work)
+    titles(server, quiet, 4)
+    subscription = subscribe(server, kind, quiet, **{"from": "start"})
+    server.until(lambda m: len(got(server, subscription)) == 3)
+    titles(server, busy, 60)
+    titles(server, quiet, 20)
+    server.call("server/ping")
+    assert len(got(server, subscription)) == 3
+    while not batches(server, subscription)[-1]["caughtUp"]:
+        cursor = batches(server, subscription)[-1]["cursor"]
+        server.notify("event/ack", subscriptionId=subscription, cursor=cursor)
+        up_to(server, subscription, position(cursor) + 1)
+    assert [e["seq"] for e in got(server, subscription)] == list(range(1, 26))
+    subscription = subscribe(server, kind, quiet, **{"from": "start"})
+    titles(server, quiet, 10)
+    reset = server.until(lambda m: m.get("method") == "event/reset")
+    assert reset["params"]["subscriptionId"] == subscription
+
+
 def test_many_large_events_are_cut_into_batches_of_bounded_size(server, work):
     """A page that ends by its size must not end the replay (a huge event behind a small one)."""
     session = server.create(work)

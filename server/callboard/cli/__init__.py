@@ -13,15 +13,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command line (default: this process's) and returns the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     given = _take_store(given)
-    if given[:1] == ["serve"] and not {"--help", "-h"} & set(given):
-        from callboard.rpc.serve import main as serve
-
-        return serve(_without_launcher_flags(given[1:]))
     try:
+        if given[:1] == ["serve"] and not {"--help", "-h"} & set(given):
+            from callboard.rpc.serve import main as serve
+
+            return serve(_without_launcher_flags(given[1:]))
         from .app import execute
 
         return execute(given)
-    except KeyboardInterrupt:  # while the rest was still being loaded
+    except KeyboardInterrupt:  # while the rest was still being loaded, or nobody had spoken yet
         return 130
 
 

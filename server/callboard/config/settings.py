@@ -64,8 +64,8 @@ class StoreSettings:
     )
     waiting: Literal["take_up", "leave"] = choice(
         "take_up",
-        "Prompts and answers that waited when the server started: 'take_up' goes on with them, 'leave' "
-        "leaves them to a server that stays.",
+        "What waited when the server started (prompts, answers, questions whose time is up): 'take_up' goes "
+        "on with it, 'leave' leaves it to a server that stays, and begins only what is asked of this one.",
         ("take_up", "leave"),
     )
     retain_archived_days: float | None = optional_number(

@@ -27,6 +27,8 @@ PIECE_EVENTS: Final = 250
 PIECE_BYTES: Final = 1024 * 1024
 """What one commit of an import holds at the most; a single event or blob may be larger."""
 _DELETED_AT_ONCE = 500
+_ENDED = "ended "
+"""Stands before the id of an import that is being taken back: nobody publishes under such an id."""
 
 Blob = tuple[str, str, bytes]
 """Id, media type, content."""
@@ -169,27 +171,19 @@ def complete(
     tx.execute(SQL["end_import"], session_id)
 
 
-def take_over(tx: Transaction, session_id: str, import_id: str, *, host_id: str) -> str | None:
-    """Takes an import that was left, under a new id, which is returned: whoever still publishes under the
-    old one can do so no more. None when somebody has done it already.
-
-    To be committed before the first piece is taken back: that is done in several commits, and one more piece
-    between two of them would make a whole session of what is left.
-    """
-    taken = tx.new_id("imp")
-    changed = tx.execute(SQL["take_import_over"], taken, host_id, session_id, import_id)
-    return taken if changed else None
-
-
 def take_back(tx: Transaction, session_id: str, import_id: str, *, actor: Actor) -> bool:
     """Takes out some of what an import has left, the newest first; True while there is more.
 
-    With the last of it goes all that belongs to the session, and whoever follows the store, and may have
-    seen some of it, is told that it is deleted. Nothing when somebody has done it already.
+    With the first of it the publishing is over: one more piece between two steps would make a whole session
+    of what is left. With the last of it goes all that belongs to the session, and whoever follows the
+    store, and may have seen some of it, is told that it is deleted. Nothing when somebody has done it
+    already.
     """
+    ended = import_id if import_id.startswith(_ENDED) else _ENDED + import_id
     row = tx.one(SQL["import_of"], session_id)
-    if row is None or row[0] != import_id:
+    if row is None or row[0] not in (import_id, ended):
         return False
+    tx.execute(SQL["set_import_id"], ended, session_id)
     newest = tx.all(SQL["newest_of_import"], session_id, _DELETED_AT_ONCE)
     for (pos,) in newest:
         tx.execute(SQL["delete_search_row"], pos)

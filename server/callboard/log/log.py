@@ -224,6 +224,11 @@ class Log:
             records.append(record)
         return records[::-1] if backwards else records
 
+    async def count(self, filter: Filter, *, after: int, through: int, limit: int) -> int:
+        """How many records have ``after < pos <= through``; `limit` if there are as many or more."""
+        span = paging.Span(after=after, before=through + 1, backwards=False)
+        return await self._read(lambda connection: paging.count(connection, filter, span, limit))
+
     async def session(self, session_id: str, *, after_seq: int = 0) -> list[Record]:
         """All records of a session above `after_seq`, in order."""
         rows = await self.query(

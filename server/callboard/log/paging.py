@@ -33,23 +33,55 @@ def rows(
     connection: "sqlite3.Connection", filter: Filter, span: Span, limit: int
 ) -> list[tuple[Any, ...]]:
     """The first `limit` rows of the span, from its beginning or, backwards, from its end."""
-    if filter.session_id is not None and filter.root_id is None:
-        return list(islice(_of_session(connection, filter.session_id, filter, span), limit))
-    if filter.root_id is None or _narrow(connection, span):
+    sessions = _sessions(connection, filter, span)
+    if sessions is None:
         return _walk(connection, filter, span, limit)
-    sessions = [
-        row[0]
-        for row in connection.execute(
-            "SELECT session_id FROM heads WHERE root_id = ?", (filter.root_id,)
-        )
-        if filter.session_id in (None, row[0])
-    ]
     merged = heapq.merge(
         *(_of_session(connection, each, filter, span) for each in sessions),
         key=lambda row: row[0],
         reverse=span.backwards,
     )
     return list(islice(merged, limit))
+
+
+def count(connection: "sqlite3.Connection", filter: Filter, span: Span, limit: int) -> int:
+    """How many rows the span has; `limit` if there are as many or more."""
+    sessions = _sessions(connection, filter, span)
+    if sessions is None:
+        condition, parameters = _in_span(filter, span)
+        return _counted(connection, condition, parameters, limit)
+    found = 0
+    for each in sessions:
+        if found < limit:
+            condition, parameters = _in_session(connection, each, filter, span)
+            found += _counted(connection, condition, parameters, limit - found)
+    return found
+
+
+def _counted(
+    connection: "sqlite3.Connection", condition: str, parameters: list[Any], limit: int
+) -> int:
+    return _value(
+        connection,
+        f"SELECT count(*) FROM (SELECT 1 FROM events WHERE {condition} LIMIT ?)",
+        *parameters,
+        limit,
+    )
+
+
+def _sessions(connection: "sqlite3.Connection", filter: Filter, span: Span) -> list[str] | None:
+    """The sessions whose rows are to be found one by one; ``None`` where walking the log is quicker."""
+    if filter.session_id is not None and filter.root_id is None:
+        return [filter.session_id]
+    if filter.root_id is None or _narrow(connection, span):
+        return None
+    return [
+        row[0]
+        for row in connection.execute(
+            "SELECT session_id FROM heads WHERE root_id = ?", (filter.root_id,)
+        )
+        if filter.session_id in (None, row[0])
+    ]
 
 
 def _narrow(connection: "sqlite3.Connection", span: Span) -> bool:
@@ -62,34 +94,47 @@ def _narrow(connection: "sqlite3.Connection", span: Span) -> bool:
 def _walk(
     connection: "sqlite3.Connection", filter: Filter, span: Span, limit: int
 ) -> list[tuple[Any, ...]]:
-    where, parameters = filter.where()
-    upper = "" if span.before is None else "AND pos < ?"
+    condition, parameters = _in_span(filter, span)
     return connection.execute(
-        # the plus keeps the sessions' index out of it: that one would have to be sorted
-        f"{SELECT} WHERE {where.replace('session_id', '+session_id', 1)} AND pos > ? {upper} "
-        f"ORDER BY pos {'DESC' if span.backwards else ''} LIMIT ?",
-        (*parameters, span.after, *(() if span.before is None else (span.before,)), limit),
+        f"{SELECT} WHERE {condition} ORDER BY pos {'DESC' if span.backwards else ''} LIMIT ?",
+        (*parameters, limit),
     ).fetchall()
+
+
+def _in_span(filter: Filter, span: Span) -> tuple[str, list[Any]]:
+    where, parameters = filter.where()
+    # the plus keeps the sessions' index out of it: that one would have to be sorted
+    condition = f"{where.replace('session_id', '+session_id', 1)} AND pos > ?"
+    if span.before is None:
+        return condition, [*parameters, span.after]
+    return f"{condition} AND pos < ?", [*parameters, span.after, span.before]
 
 
 def _of_session(
     connection: "sqlite3.Connection", session_id: str, filter: Filter, span: Span
 ) -> Iterator[tuple[Any, ...]]:
     """A session's rows in a span, fetched as they are asked for."""
-    where, parameters = Filter(types=filter.types).where()
-    low = _through(connection, session_id, span.after)
-    high = None if span.before is None else _through(connection, session_id, span.before - 1)
-    upper = "" if high is None else "AND seq <= ?"
+    condition, parameters = _in_session(connection, session_id, filter, span)
     cursor = connection.execute(
-        f"{SELECT} WHERE session_id = ? AND {where} AND seq > ? {upper} "
-        f"ORDER BY seq {'DESC' if span.backwards else ''}",
-        (session_id, *parameters, low, *(() if high is None else (high,))),
+        f"{SELECT} WHERE {condition} ORDER BY seq {'DESC' if span.backwards else ''}", parameters
     )
     try:
         while chunk := cursor.fetchmany(_CHUNK):
             yield from chunk
     finally:
         cursor.close()
+
+
+def _in_session(
+    connection: "sqlite3.Connection", session_id: str, filter: Filter, span: Span
+) -> tuple[str, list[Any]]:
+    where, parameters = Filter(types=filter.types).where()
+    condition = f"session_id = ? AND {where} AND seq > ?"
+    found = [session_id, *parameters, _through(connection, session_id, span.after)]
+    if span.before is None:
+        return condition, found
+    high = _through(connection, session_id, span.before - 1)
+    return f"{condition} AND seq <= ?", [*found, high]
 
 
 def _through(connection: "sqlite3.Connection", session_id: str, pos: int) -> int:

@@ -103,8 +103,8 @@ INSERT INTO imports (session_id, import_id, host_id, began_at) VALUES (?, ?, ?, 
 -- name: import_of
 SELECT import_id, host_id FROM imports WHERE session_id = ?;
 
--- name: take_import_over
-UPDATE imports SET import_id = ?, host_id = ? WHERE session_id = ? AND import_id = ?;
+-- name: set_import_id
+UPDATE imports SET import_id = ? WHERE session_id = ?;
 
 -- name: end_import
 DELETE FROM imports WHERE session_id = ?;

@@ -32,7 +32,7 @@ async def attached(
     if not items:
         return []
     state = await host.cache.state(session_id)
-    workspace = FolderWorkspace(Path(state.cwd), [Path(d) for d in state.directories])
+    workspace = _workspace(state.cwd, state.directories)
     found: list[EmbeddedResource] = []
     for index, item in enumerate(items):
         path = _path(item.uri, index)
@@ -50,8 +50,22 @@ async def attached(
     return found
 
 
+def _workspace(cwd: str, directories: Sequence[str]) -> FolderWorkspace:
+    try:
+        return FolderWorkspace(Path(cwd), [Path(directory) for directory in directories])
+    except NotADirectoryError as gone:
+        raise CallboardError(
+            "pathNotFound",
+            f"{gone}; bring the session's folder back to give files of it as context",
+            data={"path": cwd},
+        ) from gone
+
+
 def _path(uri: str, index: int) -> str:
-    parts = urlsplit(uri)
+    try:
+        parts = urlsplit(uri)
+    except ValueError as fault:
+        raise invalid(f"$.context[{index}].uri", f"is no URI: {fault}") from fault
     if parts.scheme == "file":
         return unquote(parts.path)
     if not parts.scheme:

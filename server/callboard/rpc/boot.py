@@ -92,7 +92,7 @@ def _string(value: Any) -> bool:
 
 
 def _integer(value: Any) -> bool:
-    return type(value) is int
+    return type(value) is int and -(2**63) <= value < 2**63
 
 
 def _flag(value: Any) -> bool:

@@ -128,6 +128,15 @@ class IdempotencyHook(Protocol):
         ...
 
 
+@frozen(kw_only=True)
+class Served:
+    """What a client can ask for: handlers by method name, ``shutdown`` perhaps among them, which runs
+    before its answer. `replay` answers keyed requests a second time; ``None`` runs them again."""
+
+    handlers: Handlers
+    replay: IdempotencyHook | None = None
+
+
 def _ignore(*_: Any) -> None:
     return None
 

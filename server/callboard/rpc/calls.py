@@ -75,21 +75,13 @@ class Calls:
 
     Args:
         new_id: makes correlation ids.
-        replay: answers keyed requests a second time; ``None`` runs them again.
     """
 
-    def __init__(
-        self,
-        caller: Caller,
-        *,
-        faults: Faults,
-        new_id: Callable[[], str],
-        replay: IdempotencyHook | None,
-    ) -> None:
+    def __init__(self, caller: Caller, *, faults: Faults, new_id: Callable[[], str]) -> None:
+        self.replay: IdempotencyHook | None = None
         self._caller = caller
         self._faults = faults
         self._new_id = new_id
-        self._replay = replay
         self._requests: dict[int | str, Call] = {}
         self._gate = _Gate()
         self._running = 0
@@ -155,7 +147,7 @@ class Calls:
         behind = self._gate.behind()
         ticket: asyncio.Event | None = None
         keyed: KeyedRequest | None = None
-        if key is not None and self._replay is not None:
+        if key is not None and self.replay is not None:
             ticket = self._gate.ticket()
             keyed = KeyedRequest(
                 client_id=call.client_id,
@@ -184,31 +176,28 @@ class Calls:
 
     async def _run_scoped(self, job: _Job) -> None:
         call = job.call
-        answer: bytes | None = None
-        fault: BaseException | None = None
+        outcome: bytes | BaseException | None = None
         try:
             with call.cancelled:
                 if job.behind is not None:
                     await job.behind.wait()
                 if not call.cancelled.cancel_called:
-                    answer = await self._answer(job)
+                    outcome = await self._answer(job)
         except (Exception, SystemExit) as raised:
-            fault = raised
+            outcome = raised
         except asyncio.CancelledError as stray:
             # Cancelled from outside: our own scope keeps its cancellation to itself. Either the
             # connection ends, or the handler awaited something that somebody else cancelled.
             task = asyncio.current_task()
             if self._caller.phase is Phase.ENDING or (task is not None and task.cancelling()):
-                self._finish(job, None, self._stopped(call))
+                self._finish(job, self._stopped(call))
                 raise
-            fault = RuntimeError("what the handler waited for was cancelled")
-            fault.__cause__ = stray
+            outcome = RuntimeError("what the handler waited for was cancelled")
+            outcome.__cause__ = stray
         finally:
             if job.ticket is not None:
                 job.ticket.set()
-        if answer is None and fault is None:
-            fault = self._stopped(call)
-        self._finish(job, answer, fault)
+        self._finish(job, self._stopped(call) if outcome is None else outcome)
 
     async def _answer(self, job: _Job) -> bytes:
         async def start() -> bytes:
@@ -216,36 +205,48 @@ class Calls:
                 job.ticket.set()
             return codec.encode(await job.handler(job.call, job.params))
 
-        if job.keyed is None or self._replay is None:
+        if job.keyed is None or self.replay is None:
             return await start()
-        return await self._replay.run(job.keyed, start)
+        return await self.replay.run(job.keyed, start)
 
     def _stopped(self, call: Call) -> CallboardError:
         if self._caller.phase is Phase.ENDING:
             return CallboardError("shuttingDown", f"the server ended before {call.method} was done")
         return CallboardError("requestCancelled", f"{call.method} was cancelled by the client")
 
-    def _finish(self, job: _Job, answer: bytes | None, fault: BaseException | None) -> None:
+    def _finish(self, job: _Job, outcome: bytes | BaseException) -> None:
+        """Answers a call that is over. Nothing is raised: this ends a task, and one task that falls
+        takes all others of the connection with it."""
         call = job.call
         over = call.over()
-        request_id = call.request_id
-        if request_id is None:
-            if fault is not None:
-                error = self._faults.error(
-                    fault, correlation_id=call.correlation_id, method=call.method
-                )
+        if call.request_id is not None:
+            self._requests.pop(call.request_id, None)
+        try:
+            message = self._message(call, outcome)
+        except Exception as broken:
+            outcome = broken
+            logger.exception("%s %s could not be answered", call.correlation_id, call.method)
+            message = _unanswered(call)
+        try:
+            job.done(message, [*call.callbacks, *over] if isinstance(outcome, bytes) else over)
+        except Exception:
+            logger.exception("%s %s has lost its answer", call.correlation_id, call.method)
+
+    def _message(self, call: Call, outcome: bytes | BaseException) -> bytes | None:
+        """What tells how a call went; ``None`` for a notification."""
+        if isinstance(outcome, BaseException):
+            error = self._faults.error(
+                outcome, correlation_id=call.correlation_id, method=call.method
+            )
+            if call.request_id is None:
                 logger.warning("the notification %s failed: %s", call.method, error["message"])
-            job.done(None, over if fault is not None else [*call.callbacks, *over])
-            return
-        self._requests.pop(request_id, None)
-        if answer is not None and fault is None:
-            if call.method == "shutdown" and self._caller.framing == "lsp":
-                answer = b"null"
-            job.done(result_message(request_id, answer), [*call.callbacks, *over])
-            return
-        fault = fault or self._stopped(call)
-        error = self._faults.error(fault, correlation_id=call.correlation_id, method=call.method)
-        job.done(error_message(request_id, error), over)
+                return None
+            return error_message(call.request_id, error)
+        if call.request_id is None:
+            return None
+        if call.method == "shutdown" and self._caller.framing == "lsp":
+            outcome = b"null"
+        return result_message(call.request_id, outcome)
 
 
 def result_message(request_id: int | str, result: bytes) -> bytes:
@@ -254,8 +255,34 @@ def result_message(request_id: int | str, result: bytes) -> bytes:
 
 
 def error_message(request_id: int | str | None, error: dict[str, Any]) -> bytes:
-    """The answer with an ``error`` object."""
+    """The answer with an ``error`` object. One that JSON has no form for becomes ``internal``, and an
+    id that it has none for ``null``."""
+    try:
+        return _error_message(request_id, error)
+    except Exception:
+        logger.exception("an error could not be told")
+    lost = _unanswerable(str(error["data"]["correlationId"]))
+    try:
+        return _error_message(request_id, lost)
+    except Exception:
+        return _error_message(None, lost)
+
+
+def _error_message(request_id: int | str | None, error: dict[str, Any]) -> bytes:
     return codec.encode({"jsonrpc": "2.0", "id": request_id, "error": error})
+
+
+def _unanswered(call: Call) -> bytes | None:
+    if call.request_id is None:
+        return None
+    return error_message(call.request_id, _unanswerable(call.correlation_id))
+
+
+def _unanswerable(correlation_id: str) -> dict[str, Any]:
+    return CallboardError(
+        "internal",
+        f"the answer could not be told; the server's log says why under {correlation_id}",
+    ).wire(correlation_id)
 
 
 def run_all(callbacks: list[Callable[[], None]]) -> None:

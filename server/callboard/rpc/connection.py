@@ -7,7 +7,7 @@ that it sent itself. An answer that is late, double, foreign or malformed is log
 import asyncio
 import contextvars
 import logging
-from collections.abc import Callable, Coroutine, Hashable
+from collections.abc import Callable, Coroutine, Hashable, Iterator
 from typing import Any, cast
 
 import anyio
@@ -22,11 +22,11 @@ from callboard_rpc.server import CallboardOptions, InitializeParams
 from callboard_rpc.version import SUPPORTED_VERSIONS
 
 from . import codec
-from .call import Call, Client, Handlers, IdempotencyHook, LspHooks
+from .call import Call, Client, LspHooks, Served
 from .dispatcher import MAX_IN_FLIGHT, Dispatcher
 from .face import LspFace
 from .fault import Faults
-from .framing import Desync, Frame, Framing, Item, encode_frame
+from .framing import Desync, Frame, FrameReader, Framing, Item, encode_frame
 from .handshake import Handshake, build_answer, choose_version, options_of
 from .lifecycle import EndReason, Phase
 from .outbound import Outbound, Outcome, Pressure
@@ -89,16 +89,15 @@ class _MergeableNote:
 
 @frozen(kw_only=True)
 class Terms:
-    """What a connection is made with. `new_id` makes correlation ids and ids of unnamed clients."""
+    """What a connection is made with. `new_id` makes correlation ids and ids of unnamed clients,
+    `frames` knows the framing and the limit of a frame, which both may become known later."""
 
-    handlers: Handlers
     handshake: Handshake
     faults: Faults
     new_id: Callable[[], str]
     version: str
-    replay: IdempotencyHook | None = None
     hooks: LspHooks
-    frame_limit: int
+    frames: FrameReader
     max_in_flight: int = MAX_IN_FLIGHT
 
 
@@ -115,14 +114,12 @@ class Connection:
         self,
         terms: Terms,
         *,
-        framing: Framing,
         outbound: Outbound,
         tasks: TaskGroup,
         end: Callable[[EndReason], None],
         on_open: Callable[["Connection"], None],
     ) -> None:
         self.phase = Phase.NEW
-        self.framing: Framing = framing
         self.shutdown_seen = False
         self.closed: str | None = None
         """Why nothing is sent any more; ``None`` while the connection works."""
@@ -138,10 +135,8 @@ class Connection:
         self._asked: dict[int, tuple[str, asyncio.Future[Any]]] = {}
         self._dispatcher = Dispatcher(
             self,
-            handlers=terms.handlers,
             faults=terms.faults,
             new_id=terms.new_id,
-            replay=terms.replay,
             max_in_flight=terms.max_in_flight,
         )
 
@@ -158,6 +153,10 @@ class Connection:
     def lsp(self) -> LspFace | None:
         """The editor's documents, for a client in LSP framing."""
         return self._lsp
+
+    @property
+    def framing(self) -> Framing:
+        return self._terms.frames.framing or "ndjson"
 
     @property
     def pressure(self) -> Pressure:
@@ -243,17 +242,26 @@ class Connection:
         """Takes over an ``initialize`` that was answered before this object existed."""
         self._open(params)
 
-    def receive(self, item: Item) -> None:
-        """Acts on one thing that was read."""
+    def serve(self, served: Served) -> None:
+        """What the client can ask for from now on; before this it is offered nothing."""
+        self._dispatcher.serve(served)
+
+    def receive(self, item: Item) -> Iterator[None]:
+        """Acts on one thing that was read, on one message of it with each step."""
         match item:
             case Frame():
-                self._dispatcher.receive(item.body)
+                yield from self._dispatcher.receive(item.body)
             case Desync():
                 logger.error("the client's stream lost its framing: %s", item.reason)
                 self._dispatcher.lost(item.reason)
                 self._end("desync")
             case _:
-                self._dispatcher.oversize(item, self._terms.frame_limit)
+                self._dispatcher.oversize(item, self._terms.frames.limit)
+
+    def urge(self, item: Item) -> bool:
+        """Looks at what was read and has to wait for its turn: cancels what it cancels. Says whether
+        it ends the conversation."""
+        return isinstance(item, Frame) and self._dispatcher.urge(item.body)
 
     def refuse_new(self) -> None:
         """From now on new requests are answered with ``shuttingDown``."""
@@ -339,7 +347,7 @@ class Connection:
     def response_too_large(self, request_id: int | str) -> None:
         asked = self._asked.get(request_id) if type(request_id) is int else None
         if asked is not None and type(request_id) is int:
-            fault = PeerError(-31006, f"the answer is over {self._terms.frame_limit} bytes")
+            fault = PeerError(-31006, f"the answer is over {self._terms.frames.limit} bytes")
             self._settle(request_id, asked[1], fault)
 
     def _settle(self, request_id: int, future: asyncio.Future[Any], outcome: Any) -> None:

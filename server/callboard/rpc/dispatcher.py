@@ -1,11 +1,11 @@
 """Messages to handlers: the envelope's rules and the method table (PROTOCOL 1).
 
-A message is looked at when it arrives; what may run is given to `calls`, in that order.
+A message is looked at when its turn has come; what may run is given to `calls`, in that order.
 """
 
 import logging
-from collections.abc import Callable
-from typing import Any, Protocol, cast
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Protocol, cast
 
 from callboard_rpc import convert
 from callboard_rpc.common import Empty
@@ -13,7 +13,7 @@ from callboard_rpc.errors import CallboardError
 from callboard_rpc.methods import METHODS
 
 from . import codec
-from .call import Call, Handlers, Heed, IdempotencyHook
+from .call import Call, Handlers, Heed, Served
 from .calls import Caller, Calls, Done, error_message, result_message, run_all
 from .fault import Faults
 from .framing import Oversize, read_head
@@ -22,8 +22,14 @@ from .lifecycle import hears_notification, judge_request
 logger = logging.getLogger("callboard.rpc")
 
 MAX_IN_FLIGHT = 256
+MAX_BATCH = 1000
 _RETRY_AFTER_MS = 500
 _LIFECYCLE = frozenset({"initialize", "shutdown"})
+_TOO_DEEP: Final = object()
+"""Stands in the place of params that nest more deeply than can be dealt with."""
+
+_URGENT_BYTES = 4096
+"""How large a frame may be to be looked at before its turn: what is urgent is short."""
 
 
 class Conversation(Caller, Protocol):
@@ -62,46 +68,70 @@ class Dispatcher:
     """Everything that comes in on one connection goes through `receive`.
 
     Args:
-        handlers: by method name. A name that is not in `METHODS`, or is none of a client's, raises
-            `ValueError`: no undocumented method can exist.
         new_id: makes correlation ids.
-        replay: answers keyed requests a second time; ``None`` runs them again.
     """
 
     def __init__(
         self,
         conversation: Conversation,
         *,
-        handlers: Handlers,
         faults: Faults,
         new_id: Callable[[], str],
-        replay: IdempotencyHook | None = None,
         max_in_flight: int = MAX_IN_FLIGHT,
     ) -> None:
-        for name in handlers:
-            method = METHODS.get(name)
-            if method is None or method.direction != "clientToServer":
-                raise ValueError(f"a handler for {name}, which is not in the table of methods")
         self._conversation = conversation
-        self._handlers = handlers
+        self._handlers: Handlers = {}
         self._faults = faults
         self._new_id = new_id
         self._max_in_flight = max_in_flight
-        self.calls = Calls(conversation, faults=faults, new_id=new_id, replay=replay)
+        self.calls = Calls(conversation, faults=faults, new_id=new_id)
+
+    def serve(self, served: Served) -> None:
+        """What can be asked for from now on. A name that is not in `METHODS`, or is none of a client's,
+        raises `ValueError`: no undocumented method can exist."""
+        for name in served.handlers:
+            method = METHODS.get(name)
+            if method is None or method.direction != "clientToServer":
+                raise ValueError(f"a handler for {name}, which is not in the table of methods")
+        self._handlers = served.handlers
+        self.calls.replay = served.replay
 
     # -- what comes in
 
-    def receive(self, body: bytes) -> None:
-        """Acts on one frame. Never raises for what a client can send."""
+    def receive(self, body: bytes) -> Iterator[None]:
+        """Acts on one frame, on one of its messages with each step: a large batch is taken a little
+        at a time. Never raises for what a client can send."""
         try:
             message = codec.decode(body)
         except codec.NotJson as fault:
             self._complain("parseError", f"not a JSON text in UTF-8: {fault}")
             return
+        except codec.TooDeep as fault:
+            message = _without_depths(fault.value)
         if type(message) is list:
-            self._batch(cast("list[Any]", message))
+            yield from self._batch(cast("list[Any]", message))
         else:
             self._message(message, self._reply)
+
+    def urge(self, body: bytes) -> bool:
+        """Looks at a frame whose turn has not come yet: what it cancels is cancelled now. Says whether
+        it ends the conversation. It is received in its turn all the same."""
+        if len(body) > _URGENT_BYTES or not (b"$/cancelRequest" in body or b'"exit"' in body):
+            return False
+        try:
+            message = codec.decode(body)
+        except (codec.NotJson, codec.TooDeep):
+            return False
+        ends = False
+        for one in cast("list[Any]", message if type(message) is list else [message]):
+            match one:
+                case {"method": "$/cancelRequest"} if "id" not in one:
+                    self._cancel(cast("dict[str, Any]", one).get("params"))
+                case {"method": "exit"} if "id" not in one:
+                    ends = True
+                case _:
+                    pass
+        return ends
 
     def oversize(self, item: Oversize, limit: int) -> None:
         """Answers for a frame that was skipped, to its id when that could be read."""
@@ -122,15 +152,21 @@ class Dispatcher:
         """Says why nothing more can be read from this client."""
         self._complain("parseError", f"the stream lost its framing ({reason}); it ends here")
 
-    def _batch(self, messages: list[Any]) -> None:
+    def _batch(self, messages: list[Any]) -> Iterator[None]:
         if self._conversation.framing == "lsp":
             self._complain("invalidRequest", "LSP has no batches; send one message a frame")
         elif not messages:
             self._complain("invalidRequest", "the batch is empty")
+        elif len(messages) > MAX_BATCH:
+            self._complain(
+                "invalidRequest",
+                f"a batch of {len(messages)} messages; send {MAX_BATCH} at the most in one",
+            )
         else:
             batch = _Batch(len(messages), self._conversation.send)
             for message in messages:
                 self._message(message, batch.done)
+                yield
 
     def _message(self, message: Any, done: Done) -> None:
         if type(message) is not dict:
@@ -225,6 +261,8 @@ class Dispatcher:
         elif method == "$/cancelRequest":
             self._cancel(params)
             done(None, [])
+        elif params is _TOO_DEEP:
+            raise _too_deep()
         elif self._conversation.other_notification(method, params):
             done(None, [])
         else:
@@ -266,13 +304,34 @@ class Dispatcher:
         return error_message(request_id, error)
 
 
+def _without_depths(message: Any) -> Any:
+    """What nests too deeply, so that each message in it is refused by its own id."""
+    if type(message) is list:
+        return [_marked(one) for one in cast("list[Any]", message)]
+    return _marked(message)
+
+
+def _marked(message: Any) -> Any:
+    if type(message) is not dict:
+        return None
+    fields = cast("dict[str, Any]", message)
+    return fields if codec.is_shallow(fields.get("params")) else {**fields, "params": _TOO_DEEP}
+
+
 def _members(params: Any) -> dict[str, Any]:
     if params is None:
         return {}
+    if params is _TOO_DEEP:
+        raise _too_deep()
     if type(params) is not dict:
         message = "must be an object; positional params are not supported"
         raise convert.StructureError([{"path": "$", "message": message}])
     return cast("dict[str, Any]", params)
+
+
+def _too_deep() -> convert.StructureError:
+    message = f"must not nest more than {codec.MAX_DEPTH} levels deep"
+    return convert.StructureError([{"path": "$", "message": message}])
 
 
 async def _nothing(_call: Call, _params: Any) -> Empty:

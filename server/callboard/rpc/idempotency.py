@@ -49,27 +49,34 @@ class _TakenError(CallboardError):
 
 
 class _Claim:
-    """Writes what one keyed request came to, together with it."""
+    """Writes what one keyed request came to, together with it. Its `mark` is in what it writes: whether
+    that was committed is known by finding it, and a claim of somebody else looks like none of ours."""
 
-    def __init__(self, place: _Place, digest: str) -> None:
+    def __init__(self, place: _Place, digest: str, mark: str) -> None:
         self._place = place
         self._digest = digest
+        self._begin = f"{_CLAIM}{mark} "
         self._open = True
-        self._decided = False
 
     def before(self, tx: Transaction) -> None:
-        # what the work has started inherits its context, and lives on
-        if self._open and not self._decided and tx.one(SQL["read_answer"], *self._place):
+        if not self._open:  # what the work has started inherits its context, and lives on
+            return
+        row = tx.one(SQL["read_answer"], *self._place)
+        if row is not None and not row[1].startswith(self._begin):
             raise _TakenError(self._place[0])
 
     def decided(self, tx: Transaction, outcome: Json) -> None:
         if self._open:
-            self._decided = True
-            text = _CLAIM + orjson.dumps(outcome).decode()
+            text = self._begin + orjson.dumps(outcome).decode()
             tx.execute(SQL["keep_answer"], *self._place, self._digest, text, tx.now())
 
     def close(self) -> None:
         self._open = False
+
+
+def _claimed(text: str) -> Json:
+    """What a claim says; those of older servers have no mark."""
+    return orjson.loads(text[text.index("{") :])
 
 
 class StoredAnswers:
@@ -130,7 +137,7 @@ class StoredAnswers:
     async def _do(self, place: _Place, digest: str, start: Callable[[], Awaitable[bytes]]) -> bytes:
         if place[0] not in self._remakes:
             return await start()
-        claim = _Claim(place, digest)
+        claim = _Claim(place, digest, self._log.ids.new("claim"))
         before = ALONGSIDE.set(claim)
         try:
             return await start()
@@ -148,8 +155,7 @@ class StoredAnswers:
         if not text.startswith(_CLAIM):
             return text.encode()
         request.pass_turn()
-        outcome: Json = orjson.loads(text.removeprefix(_CLAIM))
-        answer = codec.encode(await self._remakes[place[0]](outcome))
+        answer = codec.encode(await self._remakes[place[0]](_claimed(text)))
         return await self._keep(request, place, digest, answer)
 
     async def _keep(

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, TypeVar
@@ -20,20 +20,23 @@ def run(main: Coroutine[Any, Any, T]) -> T:
     and each crossing costs about half."""
     sys.setswitchinterval(_SWITCH_S)
     with _known_to_sniffio():
-        try:
-            import uvloop
-        except ImportError:
-            return asyncio.run(main)
-        return uvloop.run(main)
+        return _runner()(main)
+
+
+def _runner() -> Callable[[Coroutine[Any, Any, T]], T]:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run
+    return uvloop.run
 
 
 @contextmanager
 def _known_to_sniffio() -> Generator[None]:
     """Where sniffio is installed, as many packages bring it along, anyio asks it which loop runs, and
     without this it knows of one in tasks only. Callbacks start tasks, too."""
-    try:
-        sniffio: Any = import_module("sniffio")
-    except ImportError:
+    sniffio = _sniffio()
+    if sniffio is None:
         yield
         return
     here = sniffio.thread_local
@@ -42,3 +45,10 @@ def _known_to_sniffio() -> Generator[None]:
         yield
     finally:
         here.name = before
+
+
+def _sniffio() -> Any:
+    try:
+        return import_module("sniffio")
+    except ImportError:
+        return None

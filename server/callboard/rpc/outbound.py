@@ -2,7 +2,8 @@
 
 Replies and requests always go in and always come out, in order. What streams (deltas) is put as a
 `Mergeable`: while the client is slow, later ones join those that still wait, then they are dropped.
-Whoever produces batches of events looks at `pressure` and waits on `drained`.
+Whoever produces batches of events looks at `pressure` and waits on `drained`. So only replies can fill
+the queue beyond its bound; when they have filled it twice, no more requests are let in (`intake`).
 """
 
 import asyncio
@@ -114,6 +115,13 @@ class Outbound:
         return "none"
 
     @property
+    def flooded(self) -> bool:
+        """Whether there is twice as much as the bound: the client asks, and does not read."""
+        return not self._closed and (
+            self._frames >= 2 * self._max_frames or self._bytes >= 2 * self._max_bytes
+        )
+
+    @property
     def frames(self) -> int:
         """Frames that wait."""
         return self._frames
@@ -142,6 +150,7 @@ class Outbound:
                 if joined is not None:
                     self._bytes += joined.weight - slot.weight
                     slot.value, slot.weight = joined, joined.weight
+                    self._grown()
                     return "merged"
             if self.pressure == "full":
                 self._drop_mergeable()
@@ -182,9 +191,12 @@ class Outbound:
         self._frames += 1
         self._bytes += slot.weight
         self._put_count += 1
+        self._grown()
+        self._changed.notify()
+
+    def _grown(self) -> None:
         if self.pressure != "none":
             self.drained.clear()
-        self._changed.notify()
 
     def _drop_mergeable(self) -> None:
         for slot in self._slots:

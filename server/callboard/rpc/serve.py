@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from . import boot
 from .framing import Framing
 from .handshake import options_of
-from .wire import Wire
+from .wire import Wire, WireClosed
 
 if TYPE_CHECKING:
     from ..log.ids import IdSource
@@ -28,14 +28,15 @@ def client_config(params: dict[str, Any]) -> dict[str, Any] | None:
 
 
 class Opening:
-    """The store, opened when the first client asks who is here; what fails is told to each that asks."""
+    """The store of the first client that says all that is asked of it, opened by its own configuration;
+    what fails is told to whoever asked, and whoever asks again has it tried again."""
 
     def __init__(self) -> None:
         self.store: Store | None = None
         self.ids: IdSource | None = None
         self.host_id = ""
         self.frame_limit: int | None = None
-        """Bytes, as configured; known once somebody has asked."""
+        """Bytes, as configured; known once somebody was answered."""
 
     def handshake(self, params: dict[str, Any]) -> dict[str, Any]:
         """Raises the store's own errors: they are the answer to ``initialize``."""
@@ -50,27 +51,32 @@ class Opening:
         environ = dict(os.environ)
         given = client_config(params)
         settings = load(environ, user_config_dir(environ), client=given).settings
-        if self.store is None:
-            self.ids = IdSource()
-            self.host_id = self.ids.new("host")
-            self.store = open_store(Path(store_path(settings)), ids=self.ids, now=utc_now)
         limits = settings.limits
+        ids = IdSource()
+        host_id = ids.new("host")
+        store = open_store(Path(store_path(settings)), ids=ids, now=utc_now)
+        try:
+            answer = greeting(
+                store_id=store.store_id,
+                host_id=host_id,
+                head=f"{store.store_id}.{store.head()}",
+                switched_on=settings.features,
+                limits={
+                    "maxFrameBytes": limits.frame_bytes,
+                    "pageItems": limits.page_items,
+                    "pageBytes": limits.page_bytes,
+                    "window": limits.window,
+                    "agentDepth": settings.agents.max_depth,
+                    "agentsOpen": settings.agents.max_open,
+                    "agentsRunning": settings.agents.max_running,
+                },
+            )
+        except BaseException:
+            store.close()  # the next to ask may mean another one
+            raise
+        self.store, self.ids, self.host_id = store, ids, host_id
         self.frame_limit = limits.frame_bytes
-        return greeting(
-            store_id=self.store.store_id,
-            host_id=self.host_id,
-            head=f"{self.store.store_id}.{self.store.head()}",
-            switched_on=settings.features,
-            limits={
-                "maxFrameBytes": limits.frame_bytes,
-                "pageItems": limits.page_items,
-                "pageBytes": limits.page_bytes,
-                "window": limits.window,
-                "agentDepth": settings.agents.max_depth,
-                "agentsOpen": settings.agents.max_open,
-                "agentsRunning": settings.agents.max_running,
-            },
-        )
+        return answer
 
 
 def _framing(argv: list[str]) -> Framing | None:
@@ -106,7 +112,11 @@ def main(argv: list[str]) -> int:
     except ValueError as wrong:
         sys.stderr.write(f"callboard serve: {wrong}\n{USAGE}\n")
         return 2
-    wire = Wire.take_stdio()
+    try:
+        wire = Wire.take_stdio()
+    except WireClosed as closed:
+        sys.stderr.write(f"callboard serve: {closed}\n")
+        return 1
     opening = Opening()
     started = boot.start(wire, opening.handshake, framing=framing)
     from .service import run

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import threading
-from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -11,20 +10,18 @@ import anyio
 from attrs import frozen
 
 from .boot import Boot
-from .call import Handlers, IdempotencyHook, LspHooks
+from .call import LspHooks, Served
 from .connection import Connection, Terms
 from .dispatcher import MAX_IN_FLIGHT
 from .fault import Faults
-from .framing import Item
 from .handshake import Handshake
+from .intake import Intake
 from .lifecycle import EndReason, exit_code
 from .outbound import MAX_BYTES, MAX_FRAMES, STALL_SECONDS, Outbound
 from .watchdog import PARENT_POLL_SECONDS, watch_parent, watch_signals
 from .wire import ReaderThread, Wire, WriterThread
 
 logger = logging.getLogger("callboard.rpc")
-
-_HELPING = 64
 
 
 @frozen(kw_only=True)
@@ -42,60 +39,7 @@ class WireLimits:
     parent_poll_seconds: float = PARENT_POLL_SECONDS
 
 
-class _Inbox:
-    """Frames between the reader thread and the connection, dealt with a few at a time.
-
-    Calls that were started get their turn between two helpings, so that a burst of quick requests is
-    not taken for hundreds that are in flight, and nothing else on the loop waits for a flood.
-    """
-
-    def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        boot: Boot,
-        connection: Connection,
-        end: Callable[[EndReason], None],
-    ) -> None:
-        self.taken: Callable[[], None] = lambda: None
-        self._loop = loop
-        self._frames = boot.frames
-        self._connection = connection
-        self._end = end
-        self._posts: deque[tuple[deque[Item], bool]] = deque()
-        self._busy = False
-
-    def put(self, items: list[Item], at_end: bool) -> None:
-        self._posts.append((deque(items), at_end))
-        if not self._busy:
-            self._busy = True
-            self._deal()
-
-    def _deal(self) -> None:
-        helping = _HELPING
-        while self._posts:
-            items, at_end = self._posts[0]
-            while items:
-                if helping == 0:
-                    self._loop.call_soon(self._deal)
-                    return
-                helping -= 1
-                self._receive(items.popleft())
-            self._posts.popleft()
-            self.taken()
-            if at_end:
-                self._end("eof")
-        self._busy = False
-
-    def _receive(self, item: Item) -> None:
-        if self._frames.framing is not None:
-            self._connection.framing = self._frames.framing
-        try:
-            self._connection.receive(item)
-        except Exception:
-            logger.exception("a message could not be dealt with")
-
-
-def _nothing(_: Connection) -> None:
+def _nothing() -> None:
     return None
 
 
@@ -107,15 +51,13 @@ async def serve_connection(
     wire: Wire,
     boot: Boot,
     *,
-    handlers: Handlers,
     handshake: Handshake,
+    serve: Callable[[Connection], Awaitable[Served]],
     on_end: Callable[[EndReason], Awaitable[None]],
     redact: Callable[[str], str],
     new_id: Callable[[], str],
     version: str,
-    on_open: Callable[[Connection], None] = _nothing,
     on_close: Callable[[Connection, str], None] = _closed,
-    replay: IdempotencyHook | None = None,
     hooks: LspHooks | None = None,
     limits: WireLimits | None = None,
     last_resort: Callable[[int], None] | None = None,
@@ -129,12 +71,12 @@ async def serve_connection(
 
     Args:
         boot: what `boot.start` left.
-        handlers: by method name; ``shutdown`` may be among them and runs before its answer.
         handshake: the one that `boot.start` had.
+        serve: called once ``initialize`` is answered, before any further message is looked at; tells
+            what this client can ask for. It must not raise.
         redact: takes secrets out of a text.
         new_id: makes correlation ids.
         version: of the server, for LSP's ``serverInfo``.
-        on_open: called once ``initialize`` is answered, before any further message is looked at.
         on_close: called when nothing can be sent any more: at the end, or earlier when the client has
             read nothing for ``limits.stall_seconds`` (the sessions go on).
         last_resort: called in a thread with the exit code if the process still lives
@@ -143,11 +85,16 @@ async def serve_connection(
     bounds = limits or WireLimits()
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[EndReason] = loop.create_future()
+    opened = asyncio.Event()
     code = 1
 
     def end(reason: EndReason) -> None:
-        if not ended.done():
-            ended.set_result(reason)
+        if ended.done():
+            return
+        ended.set_result(reason)
+        if last_resort is not None:  # from here on, whatever the end has to wait for
+            code = exit_code(reason, shutdown_seen=connection.shutdown_seen)
+            _arm(last_resort, code, bounds.last_resort_seconds)
 
     def stalled() -> None:
         close(f"the client has read nothing for {bounds.stall_seconds:g} s")
@@ -157,6 +104,10 @@ async def serve_connection(
             connection.close(reason)
             on_close(connection, reason)
 
+    def agreed(_: Connection) -> None:
+        intake.pause()
+        opened.set()
+
     outbound = Outbound(
         loop=loop,
         on_stall=stalled,
@@ -165,55 +116,55 @@ async def serve_connection(
         stall_seconds=bounds.stall_seconds,
     )
     terms = Terms(
-        handlers=handlers,
         handshake=handshake,
         faults=Faults(redact),
         new_id=new_id,
         version=version,
-        replay=replay,
         hooks=hooks or LspHooks(),
-        frame_limit=boot.frames.limit,
+        frames=boot.frames,
         max_in_flight=bounds.max_in_flight,
     )
 
     async with anyio.create_task_group() as tasks, anyio.create_task_group() as handlers_tasks:
-
-        def opened(connection: Connection) -> None:
-            parent = connection.client.process_id
-            if parent is not None:
-                tasks.start_soon(_watch, parent, lambda: end("parent"), bounds.parent_poll_seconds)
-            on_open(connection)
-
         connection = Connection(
-            terms,
-            framing=boot.frames.framing or "ndjson",
-            outbound=outbound,
-            tasks=handlers_tasks,
-            end=end,
-            on_open=opened,
+            terms, outbound=outbound, tasks=handlers_tasks, end=end, on_open=agreed
         )
-
-        inbox = _Inbox(loop, boot, connection, end)
+        intake = Intake(connection, outbound, spawn=tasks.start_soon, end=end)
         reader = ReaderThread(
-            wire, boot.frames, lambda items, at_end: _post(loop, inbox.put, items, at_end)
+            wire,
+            boot.frames,
+            lambda items, at_end: _post(loop, intake.put, items, at_end, reader.taken),
         )
-        inbox.taken = reader.taken
         WriterThread(wire, outbound, lambda: _post(loop, end, "eof")).start()
         with watch_signals(end):
             if boot.params is not None:
                 connection.adopt(boot.params)
-            inbox.put(boot.pending, boot.ended)
+            intake.put(boot.pending, boot.ended, _nothing)
             if not boot.ended:
                 reader.start()
+            await _either(opened, ended)
+            if opened.is_set():
+                connection.serve(await serve(connection))
+                parent = connection.client.process_id
+                if parent is not None:
+                    tasks.start_soon(_watch, parent, lambda: end("parent"), bounds)
+                intake.resume()
             reason = await ended
             code = exit_code(reason, shutdown_seen=connection.shutdown_seen)
             logger.info("ending: %s", reason)
-            if last_resort is not None:
-                _arm(last_resort, code, bounds.last_resort_seconds)
             await _drain(connection, reason, on_end, bounds)
         close("the process ends")
         tasks.cancel_scope.cancel()
     return code
+
+
+async def _either(event: asyncio.Event, future: asyncio.Future[Any]) -> None:
+    """Waits for whatever comes first, and takes neither away."""
+    waiting = asyncio.ensure_future(event.wait())
+    try:
+        await asyncio.wait({waiting, future}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        waiting.cancel()
 
 
 async def _drain(
@@ -238,8 +189,11 @@ async def _drain(
         await connection.flush()
 
 
-async def _watch(process_id: int, on_dead: Callable[[], None], poll_seconds: float) -> None:
-    await watch_parent(process_id, on_dead, poll_seconds=poll_seconds)
+async def _watch(process_id: int, on_dead: Callable[[], None], bounds: WireLimits) -> None:
+    try:
+        await watch_parent(process_id, on_dead, poll_seconds=bounds.parent_poll_seconds)
+    except Exception:  # what only watches must not end what it watches for
+        logger.exception("the parent %d is watched no more", process_id)
 
 
 def _post(loop: asyncio.AbstractEventLoop, call: Callable[..., Any], *args: Any) -> None:

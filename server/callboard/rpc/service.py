@@ -14,10 +14,12 @@ from callboard_rpc.errors import CallboardError
 from callboard_rpc.methods import METHODS
 
 from ..host import Environment, Host, open_host
-from ..log.redact import RedactingFilter
+from ..log.ids import IdSource
+from ..log.redact import RedactingFilter, Redactor
+from ..tools.environment import secret_values
 from . import loop
 from .boot import Boot
-from .call import Call, Handler, Heed
+from .call import Call, Handler, Heed, Served
 from .connection import Connection
 from .greeting import version
 from .handlers import agents, approvals, events, history, server, sessions, transfer
@@ -68,46 +70,112 @@ def run(wire: Wire, boot: Boot, opening: "Opening") -> int:
 
 
 async def _main(wire: Wire, boot: Boot, opening: "Opening") -> int:
-    from .serve import client_config
-
-    params = boot.params or {}
-    environment = Environment.of_process(client_config(params))
     async with AsyncExitStack() as stack:
+        reception = _Reception(stack, boot, opening)
+        return await serve_connection(
+            wire,
+            boot,
+            handshake=reception.handshake,
+            serve=reception.serve,
+            on_end=reception.ended,
+            on_close=reception.closed,
+            redact=reception.redacted,
+            new_id=reception.new_id,
+            version=version(),
+            last_resort=os._exit,
+        )
+
+
+class _Reception:
+    """Brings the client and the host together. There is no host before a client has said all that is
+    asked of it: the host, and its store, are opened by that client's configuration."""
+
+    def __init__(self, stack: AsyncExitStack, boot: Boot, opening: "Opening") -> None:
+        self._stack = stack
+        self._boot = boot
+        self._opening = opening
+        self._redactor = Redactor(secret_values(os.environ))
+        self._ids = IdSource()
+        self._host: Host | None = None
+        self._clients: Clients | None = None
+        self._take_limit()
+
+    def _take_limit(self) -> None:
+        if self._opening.frame_limit is not None:
+            self._boot.frames.limit = self._opening.frame_limit
+
+    def redacted(self, text: str) -> str:
+        return self._redactor.text(text)
+
+    def new_id(self) -> str:
+        return self._ids.new("req")
+
+    def handshake(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Raises the store's own errors; the person sees them too, if the editor shows them."""
         try:
-            opening.handshake(params)
-            if opening.frame_limit is not None:
-                boot.frames.limit = opening.frame_limit
-            host = await stack.enter_async_context(
-                open_host(
-                    environment, store=opening.store, ids=opening.ids, host_id=opening.host_id
-                )
-            )
+            answer = self._opening.handshake(params)
         except CallboardError as error:
-            return await _refuse(wire, boot, error)
+            sys.stderr.write(f"callboard serve: {error.message}\n")
+            raise
+        self._take_limit()
+        return answer
+
+    async def serve(self, connection: Connection) -> Served:
+        """Opens the host. Where that fails, whatever the client asks is answered by the reason."""
+        try:
+            host = await self._opened(connection)
+        except CallboardError as error:
+            sys.stderr.write(f"callboard serve: {error.message}\n")
+            return _refusing(error)
         except Exception:
             _log.exception("the host could not be started")
-            return await _refuse(
-                wire,
-                boot,
-                CallboardError("internal", "the server could not start; its log says why"),
+            return _refusing(
+                CallboardError("internal", "the server could not start; its log says why")
             )
+        self._host = host
+        self._redactor = host.redactor
+        clients = self._clients = Clients(host)
+        clients.add(id(connection), _state(host, connection))
+        answers = StoredAnswers(
+            host.log, days=host.settings.store.idempotency_days, remakes=remakes(host)
+        )
+        host.spawn(answers.prune, "pruning of stored answers")
+        host.spawn(lambda: _warm(host), "warm-up")
+        return Served(handlers=handlers_of(host, clients), replay=answers)
+
+    async def _opened(self, connection: Connection) -> Host:
+        environment = Environment.of_process(connection.client.config)
+        opening = self._opening
+        host = await self._stack.enter_async_context(
+            open_host(environment, store=opening.store, ids=opening.ids, host_id=opening.host_id)
+        )
         logging.getLogger().setLevel(host.settings.log.level.upper())
         if host.settings.log.file is not None:
-            _log_into(Path(host.settings.log.file).expanduser())
+            _log_into(host.settings.log.file)
         for warning in host.warnings:
             _log.warning("%s", warning)
         for handler in logging.getLogger().handlers:
             handler.addFilter(RedactingFilter(host.redactor))
-        return await _serve(wire, boot, opening, host)
+        return host
+
+    def closed(self, connection: Connection, reason: str) -> None:
+        state = None if self._clients is None else self._clients.pop(id(connection))
+        if state is not None and self._host is not None:
+            self._host.spawn(lambda: _leave(state), f"clean-up of a client ({reason})")
+
+    async def ended(self, reason: EndReason) -> None:
+        if self._host is not None:
+            await self._host.stop(f"the editor is gone ({reason})")
 
 
-def _log_into(path: Path) -> None:
+def _log_into(place: str) -> None:
     """Has the server's log written to a file of the user's own, instead of stderr."""
     try:
+        path = Path(place).expanduser()
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
         handler = logging.FileHandler(path, encoding="utf-8", errors="replace")
-    except (OSError, ValueError) as fault:
+    except (OSError, ValueError, RuntimeError) as fault:
         _log.warning("log.file cannot be written, so the log stays here: %s", fault)
         return
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
@@ -117,49 +185,16 @@ def _log_into(path: Path) -> None:
     root.addHandler(handler)
 
 
-async def _serve(wire: Wire, boot: Boot, opening: "Opening", host: Host) -> int:
-    clients = Clients(host)
-    answers = StoredAnswers(
-        host.log,
-        days=host.settings.store.idempotency_days,
-        remakes=remakes(host),
-    )
-    host.spawn(answers.prune, "pruning of stored answers")
-    host.spawn(lambda: _warm(host), "warm-up")
-
-    def opened(connection: Connection) -> None:
-        subscriptions = Subscriptions(host, connection, window=host.settings.limits.window)
-        offers: Offers | None = None
-        client = connection.client
-        if client.capabilities.approvals:
-            name = client.info.name if client.info else None
-            actor = Actor(kind="client", id=client.client_id, name=name)
-            offers = Offers(host, connection, subscriptions, actor=actor)
-            offers.start()
-        clients.add(id(connection), ClientState(subscriptions=subscriptions, offers=offers))
-
-    def closed(connection: Connection, reason: str) -> None:
-        state = clients.pop(id(connection))
-        if state is not None:
-            host.spawn(lambda: _leave(state), f"clean-up of a client ({reason})")
-
-    async def ended(reason: EndReason) -> None:
-        await host.stop(f"the editor is gone ({reason})")
-
-    return await serve_connection(
-        wire,
-        boot,
-        handlers=handlers_of(host, clients),
-        handshake=opening.handshake,
-        on_end=ended,
-        redact=host.redactor.text,
-        new_id=lambda: host.log.ids.new("req"),
-        version=version(),
-        on_open=opened,
-        on_close=closed,
-        replay=answers,
-        last_resort=os._exit,
-    )
+def _state(host: Host, connection: Connection) -> ClientState:
+    subscriptions = Subscriptions(host, connection, window=host.settings.limits.window)
+    offers: Offers | None = None
+    client = connection.client
+    if client.capabilities.approvals:
+        name = client.info.name if client.info else None
+        actor = Actor(kind="client", id=client.client_id, name=name)
+        offers = Offers(host, connection, subscriptions, actor=actor)
+        offers.start()
+    return ClientState(subscriptions=subscriptions, offers=offers)
 
 
 async def _warm(host: Host) -> None:
@@ -175,32 +210,16 @@ async def _leave(state: ClientState) -> None:
     await state.subscriptions.close()
 
 
-async def _refuse(wire: Wire, boot: Boot, error: CallboardError) -> int:
-    """Without a store nothing can be done; the client is told so as the answer to ``initialize``, and
-    to whatever it asks if that was answered already."""
-    sys.stderr.write(f"callboard serve: {error.message}\n")
-
-    async def nothing(_: EndReason) -> None:
-        return None
+def _refusing(error: CallboardError) -> Served:
+    """Without a host nothing can be done; the client is told so, whatever it asks."""
 
     async def unserved(_: Call, __: Any) -> Any:
         raise error
 
-    def refused(_: dict[str, Any]) -> dict[str, Any]:
-        raise error  # also for one who asks again: nothing here could serve it
-
-    return await serve_connection(
-        wire,
-        boot,
+    return Served(
         handlers={
             name: unserved
             for name, method in METHODS.items()
             if method.direction == "clientToServer" and name.partition("/")[0] in _SERVED
-        },
-        handshake=refused,
-        on_end=nothing,
-        redact=lambda text: text,
-        new_id=lambda: "req_0",
-        version=version(),
-        last_resort=os._exit,
+        }
     )

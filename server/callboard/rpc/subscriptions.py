@@ -179,17 +179,25 @@ class Subscription:
         return records, last if more else max(head, last)
 
     async def _room(self) -> bool:
-        """Waits for the window; False when the client is hopelessly behind."""
+        """Waits for the window; False when the client is hopelessly behind in what it asked for: what
+        happens elsewhere, however much, is nothing that waits for it."""
+        log = self._host.log
+        most = _HOPELESS_WINDOWS * self._window
+        behind, counted = 0, self.position
         while self._unacknowledged >= self._window:
-            behind = self._host.log.head - self.position
-            if behind > _HOPELESS_WINDOWS * self._window:
-                return False
+            head = log.head
+            if head - counted > most - behind:  # before that it cannot be more than `most`
+                behind += await log.count(
+                    self.filter, after=counted, through=head, limit=most - behind + 1
+                )
+                counted = head
+                if behind > most:
+                    return False
+                continue  # the window may have opened meanwhile
             self._acknowledged.clear()
             waits = [
                 asyncio.ensure_future(self._acknowledged.wait()),
-                asyncio.ensure_future(
-                    self._host.log.moved(self.position + _HOPELESS_WINDOWS * self._window)
-                ),
+                asyncio.ensure_future(log.moved(counted + most - behind)),
             ]
             try:
                 await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)

@@ -22,24 +22,38 @@ async def watch_parent(
 ) -> None:
     """Calls `on_dead` once `process_id` has died, or its number belongs to another process.
 
-    A process that is dead and not yet collected (a zombie) is dead. Ids that can name no parent are
-    ignored.
+    A process that is dead and not yet collected (a zombie) is dead. One that cannot be looked at, since
+    it is not ours or there are no descriptors left to look with, lives. Ids that can name no parent
+    are ignored.
     """
     if process_id <= 0 or process_id == os.getpid():
         logger.warning("processId %d names no parent; it is not watched", process_id)
         return
-    born = _born(process_id)
-    while born is not None:
+    born: float | None = None
+    told = False
+    while True:
+        match _look(process_id):
+            case None:
+                break
+            case float() as seen:
+                if born is not None and seen != born:
+                    break
+                born = seen
+            case reason if not told:
+                told = True
+                logger.warning("the parent %d cannot be looked at: %s", process_id, reason)
+            case _:
+                pass
         await anyio.sleep(poll_seconds)
-        if _born(process_id) != born:
-            break
     on_dead()
 
 
-def _born(process_id: int) -> float | None:
-    """When the process was created; ``None`` when it is dead."""
-    import psutil  # here, since it is needed by few and costs 20 ms
-
+def _look(process_id: int) -> float | str | None:
+    """When the process was created; ``None`` when it is dead, words when that cannot be told."""
+    try:
+        import psutil  # here, since it is needed by few and costs 20 ms
+    except (ImportError, OSError) as fault:
+        return str(fault)
     try:
         process = psutil.Process(process_id)
         if process.status() == psutil.STATUS_ZOMBIE:
@@ -47,8 +61,8 @@ def _born(process_id: int) -> float | None:
         return process.create_time()
     except psutil.NoSuchProcess:
         return None
-    except psutil.AccessDenied:
-        return 0.0  # it lives, and is not ours to look at
+    except (psutil.Error, OSError) as fault:
+        return str(fault) or type(fault).__name__
 
 
 @contextlib.contextmanager

@@ -9,14 +9,18 @@ import contextlib
 import os
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from .framing import FrameReader, Item
+from .framing import Frame, FrameReader, Item
 
 READ_BYTES = 64 * 1024
 WRITE_BYTES = 64 * 1024
-_POSTS_AHEAD = 16
+AHEAD_BYTES = 16 * 1024 * 1024
+_LOOK_SECONDS = 0.2
+_FRAME_BYTES = 256
+"""What a frame takes beside its body."""
 
 
 class WireClosed(Exception):
@@ -70,6 +74,17 @@ class Wire:
             except OSError:
                 return b""
 
+    def hung_up(self) -> bool:
+        """Whether nobody writes any more, though there may be something left to read. Only POSIX tells
+        before all of it is read."""
+        if sys.platform == "win32":
+            return False
+        import select
+
+        poll = select.poll()
+        poll.register(self.read_fd, 0)
+        return any(events & select.POLLHUP for _, events in poll.poll(0))
+
     def write(self, data: bytes, progress: Callable[[], None] | None = None) -> None:
         """Writes all of `data`; `progress` is called after each piece. Raises `WireClosed`."""
         view = memoryview(data)
@@ -104,37 +119,59 @@ def _wait_for(fd: int, what: str) -> None:
 class ReaderThread:
     """Reads and splits in a daemon thread, and posts what each read completed in one call.
 
-    `post(items, ended)` is called in the thread. The consumer calls `taken` once per post; a reader
-    that is 16 posts ahead waits, so that a flood cannot fill the memory. It never waits for the writer.
+    `post(items, ended)` is called in the thread. The consumer calls `taken` once per post, in order. A
+    reader that is `ahead_bytes` ahead of it waits, so that a flood cannot fill the memory; but the end
+    of the input is found behind what waits.
     """
 
     def __init__(
-        self, wire: Wire, frames: FrameReader, post: Callable[[list[Item], bool], None]
+        self,
+        wire: Wire,
+        frames: FrameReader,
+        post: Callable[[list[Item], bool], None],
+        *,
+        ahead_bytes: int = AHEAD_BYTES,
     ) -> None:
         self._wire = wire
         self._frames = frames
         self._post = post
-        self._credit = threading.Semaphore(_POSTS_AHEAD)
+        self._most = ahead_bytes
+        self._room = threading.Condition()
+        self._posted: deque[int] = deque()
+        self._ahead = 0
 
     def start(self) -> None:
         threading.Thread(target=self._run, name="callboard-wire-reader", daemon=True).start()
 
     def taken(self) -> None:
         """The consumer has dealt with one post."""
-        self._credit.release()
+        with self._room:
+            self._ahead -= self._posted.popleft()
+            self._room.notify()
 
     def _run(self) -> None:
         while True:
             data = self._wire.read()
             items = self._frames.feed(data) if data else self._frames.finish()
             if items or not data:
-                self._credit.acquire()
+                self._count(sum(_size(item) for item in items))
                 try:
                     self._post(items, not data)
                 except RuntimeError:  # the loop is closed: nobody listens any more
                     return
             if not data:
                 return
+
+    def _count(self, size: int) -> None:
+        with self._room:
+            while self._ahead >= self._most and not self._wire.hung_up():
+                self._room.wait(_LOOK_SECONDS)
+            self._posted.append(size)
+            self._ahead += size
+
+
+def _size(item: Item) -> int:
+    return _FRAME_BYTES + (len(item.body) if isinstance(item, Frame) else 0)
 
 
 class Source(Protocol):

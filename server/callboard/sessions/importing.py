@@ -213,34 +213,28 @@ class Importing:
         finally:
             del self._running[import_id]
 
-    async def take_back(self, session_id: str, import_id: str) -> None:
-        """Takes out what there is of a session that was not published to its end."""
+    async def take_back(
+        self, session_id: str, import_id: str, *, left_by: str | None = None
+    ) -> None:
+        """Takes out what there is of a session that was not published to its end; with `left_by`, for as
+        long as that host has really left it."""
+
+        def step(tx: Transaction) -> bool:
+            if left_by is not None and not self._is_left(tx.all, import_id, left_by):
+                return False
+            return importing.take_back(tx, session_id, import_id, actor=SYSTEM)
+
         # a store that cannot be written just now is looked at again by `tidy`
         with contextlib.suppress(CallboardError):
-            while await self._log.transact(
-                lambda tx: importing.take_back(tx, session_id, import_id, actor=SYSTEM)
-            ):
+            while await self._log.transact(step):
                 pass
 
     async def tidy(self) -> None:
         """Takes back what was left of imports whose host is gone, or that failed here. A host that comes
         back, and would publish on, finds that it cannot."""
-
-        def take_over(tx: Transaction, session_id: str, import_id: str, host_id: str) -> str | None:
-            if not self._is_left(tx.all, import_id, host_id):
-                return None
-            tx.execute(TURN_SQL["end_preparation"], session_id)
-            return importing.take_over(tx, session_id, import_id, host_id=self._host_id)
-
-        for left in self._log.glance(LOG_SQL["left_imports"]):
-            session_id, import_id, host_id = left
-            if not self._is_left(self._log.glance, import_id, host_id):
-                continue
-            # a store that cannot be written just now is looked at again the next time
-            with contextlib.suppress(CallboardError):
-                taken = await self._log.transact(lambda tx, left=left: take_over(tx, *left))
-                if taken is not None:
-                    await self.take_back(session_id, taken)
+        for session_id, import_id, host_id in self._log.glance(LOG_SQL["left_imports"]):
+            if self._is_left(self._log.glance, import_id, host_id):
+                await self.take_back(session_id, import_id, left_by=host_id)
 
     def _is_left(self, query: Query, import_id: str, host_id: str) -> bool:
         if host_id == self._host_id:

@@ -41,6 +41,7 @@ async def serve(wire, started):
     import anyio
     import orjson
 
+    from callboard.rpc.call import Served
     from callboard.rpc.connection import Merge, PeerError
     from callboard.rpc.server import WireLimits, serve_connection
     from callboard_rpc.common import Empty
@@ -89,6 +90,9 @@ async def serve(wire, started):
 
     async def unserialisable(call, act):
         return {1, 2}
+
+    async def unsayable(call, act):
+        raise CallboardError("sessionNotFound", "no session", data={"seen": {1, 2}})
 
     async def not_a_number(call, act):
         return float("nan")
@@ -139,6 +143,7 @@ print(held)
             await anyio.sleep_forever()
         finally:
             state["outcomes"][str(call.request_id)] = "stopped"
+            print("stopped:", call.request_id, file=sys.stderr, flush=True)
 
     async def shielded(call, act):
         with anyio.CancelScope(shield=True):
@@ -181,6 +186,7 @@ print(held)
         text = "x" * act["bytes"]
         for index in range(act["count"]):
             call.connection.notify("event/batch", {"index": index, "text": text})
+        print("flooded:", call.request_id, file=sys.stderr, flush=True)
         return call.connection.pressure
 
     async def stream(call, act):
@@ -222,6 +228,7 @@ print(held)
     ACTIONS = {
         "fail": fail, "failGroup": fail_group, "late": late, "leave": leave, "stray": stray,
         "set": unserialisable, "nan": not_a_number, "surrogate": surrogate, "fragment": fragment,
+        "unsayable": unsayable,
         "print": prints, "speak": speak, "inherited": inherited, "block": block, "shielded": shielded,
         "release": set_release, "report": report, "mark": mark, "announce": announce,
         "announceAndFail": announce_and_fail, "flood": flood, "stream": stream, "ask": ask,
@@ -273,23 +280,31 @@ print(held)
         state["closed"] = reason
         print("closed:", reason, file=sys.stderr, flush=True)
 
+    async def served(connection):
+        if given.get("endlessStart"):
+            print("starting", file=sys.stderr, flush=True)
+            await anyio.sleep_forever()
+        return Served(
+            handlers={
+                "server/ping": ping,
+                "event/ack": ack,
+                "session/prompt": prompt,
+                "shutdown": shutdown,
+            },
+            replay=Replay(),
+        )
+
     ticking = asyncio.create_task(ticker())
     code = await serve_connection(
         wire,
         started,
-        handlers={
-            "server/ping": ping,
-            "event/ack": ack,
-            "session/prompt": prompt,
-            "shutdown": shutdown,
-        },
         handshake=handshake,
+        serve=served,
         on_end=on_end,
         on_close=on_close,
         redact=lambda text: text.replace(SECRET, "[redacted]"),
         new_id=lambda: f"c{next(ids)}",
         version="0",
-        replay=Replay(),
         hooks=LspHooks(
             on_configuration=saw("configuration"),
             on_workspace_folders=saw("folders"),

@@ -63,6 +63,73 @@ def test_a_batch_is_answered_in_one_array_in_ndjson_and_refused_in_lsp(shared, f
     assert peer.aside == []
 
 
+@pytest.mark.parametrize("framing", ["ndjson"], indirect=True)
+def test_a_batch_of_more_than_a_thousand_messages_is_refused_in_one_short_answer(shared):
+    peer = shared
+    peer.send([1] * 1001)
+    answer = peer.next()
+    assert (answer["id"], answer["error"]["code"]) == (None, -32600)
+    assert "1000" in answer["error"]["message"]
+    peer.send([1] * 1000)
+    assert len(peer.next()) == 1000
+    peer.alive()
+
+
+@pytest.mark.parametrize("framing", ["ndjson"], indirect=True)
+def test_a_large_batch_of_quick_requests_is_not_taken_for_requests_in_flight(shared):
+    peer = shared
+    ping = {"jsonrpc": "2.0", "method": "server/ping"}
+    peer.send([{**ping, "id": index} for index in range(1000)])
+    answers = peer.next()
+    assert sorted(answer["id"] for answer in answers) == list(range(1000))
+    assert all("result" in answer for answer in answers)
+
+
+@pytest.mark.parametrize("number", [2**64, 10**29, -(10**29)])
+def test_a_number_beyond_64_bits_is_a_float_beside_half_a_surrogate_pair_too(shared, number):
+    """One such id ended the server: no answer could be made to it."""
+    peer = shared
+    for text in (b"a", b"\\ud83d"):
+        peer.body(
+            b'{"jsonrpc":"2.0","id":%d,"method":"server/ping","params":{"echo":"%b"}}'
+            % (number, text)
+        )
+        answer = peer.next()
+        assert (answer["id"], answer["error"]["code"]) == (None, -32600)
+        peer.body(
+            b'{"jsonrpc":"2.0","id":1,"method":"server/ping","params":{"echo":["%b",%d]}}'
+            % (text, number)
+        )
+        assert peer.answer(1)["result"]["echo"][1] == float(number)
+    peer.alive()
+
+
+def nested(levels):
+    return b"[" * levels + b"]" * levels
+
+
+def test_params_that_nest_too_deeply_are_refused_by_their_own_message(shared, framing):
+    peer = shared
+    ask = b'{"jsonrpc":"2.0","id":%d,"method":"server/ping","params":{"echo":%b}}'
+    peer.body(ask % (1, nested(190)))
+    assert peer.answer(1)["result"]["echo"]
+    for levels in (210, 300, 1000):
+        peer.body(ask % (2, nested(levels)))
+        error = peer.answer(2)["error"]
+        assert (error["code"], error["data"]["errors"][0]["path"]) == (-32602, "$")
+        peer.body(b'{"jsonrpc":"2.0","method":"event/ack","params":{"cursor":%b}}' % nested(levels))
+        peer.body(nested(levels))  # in LSP a batch, in ndjson a batch of one that is no message
+        answer = peer.next()
+        refused = answer if framing == "lsp" else answer[0]
+        assert (refused["id"], refused["error"]["code"]) == (None, -32600)
+    if framing == "ndjson":
+        peer.body(b"[" + ask % (3, b"1") + b"," + ask % (4, nested(300)) + b"]")
+        by_id = {a["id"]: a.get("error", {}).get("code") for a in peer.next()}
+        assert by_id == {3: None, 4: -32602}
+    peer.alive()
+    assert peer.aside == []
+
+
 # -- headers and lines
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -184,6 +185,22 @@ def test_interrupts_73_a_dead_parent_is_noticed_while_stdin_stays_open(start, tm
     assert json.loads(report.read_text())["ended"] == "parent"
 
 
+def test_a_parent_that_cannot_be_looked_at_lives(start):
+    """Without a descriptor left to look with; that came out of the watch and ended the server."""
+    peer = start(opened=False, limits={"parent_poll_seconds": 0.02})
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as parent:
+        peer.open(processId=parent.pid)
+        peer.alive()
+        process = peer.process.pid
+        soft, hard = resource.prlimit(process, resource.RLIMIT_NOFILE)
+        resource.prlimit(process, resource.RLIMIT_NOFILE, (3, hard))
+        peer.says(b"cannot be looked at")
+        peer.alive()
+        resource.prlimit(process, resource.RLIMIT_NOFILE, (soft, hard))
+        parent.kill()
+        assert peer.ends() == 0
+
+
 def test_a_parent_that_is_dead_already_is_noticed_at_once(start):
     parent = subprocess.Popen([sys.executable, "-c", ""])
     parent.wait()
@@ -219,6 +236,14 @@ def test_a_second_signal_ends_the_process_at_once(start):
             break
     peer.process.send_signal(signal.SIGINT)
     assert peer.ends() == -signal.SIGINT
+
+
+def test_a_process_that_cannot_even_begin_is_ended(start):
+    peer = start(opened=False, endlessStart=True, limits={"last_resort_seconds": 0.2})
+    peer.open()
+    peer.says(b"starting")
+    peer.process.send_signal(signal.SIGTERM)
+    assert peer.ends() == 143
 
 
 def test_a_process_that_cannot_end_is_ended(start):

@@ -88,6 +88,7 @@ def test_a_handler_that_raises_shows_a_correlation_id_and_logs_its_traceback_red
         ("leave", -32603),
         ("stray", -32603),
         ("set", -32603),
+        ("unsayable", -32603),
     ],
 )
 def test_every_way_in_which_a_handler_fails_is_an_answer(shared, act, code):

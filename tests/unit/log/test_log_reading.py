@@ -199,6 +199,15 @@ def test_coordination_4_any_page_of_any_log_is_what_a_naive_reader_finds(
                 )
                 part = wanted[-limit:] if backwards else wanted[:limit]
                 assert [r.pos for r in page] == part, (filter, after, before, limit, backwards)
+                through = log.head + 2 if before is None else before - 1
+                found = await log.count(filter, after=after, through=through, limit=limit)
+                assert found == len(wanted[:limit]), (filter, after, through, limit)
+            tree = [r for r in everything if r.root_id == "ses_a"]
+            for limit in (1, 2, 3, 5, 8, 100):
+                found = await log.count(
+                    Filter(root_id="ses_a"), after=0, through=log.head, limit=limit
+                )
+                assert found == len(tree[:limit])
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(paging, "_NEAR", near)

@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 from callboard.rpc import boot
+from callboard.rpc.call import Served
 from callboard.rpc.dispatcher import Dispatcher
 from callboard.rpc.fault import Faults
 from callboard.rpc.framing import Frame, encode_frame
@@ -61,6 +62,7 @@ def test_a_plain_initialize_is_answered_and_the_rest_handed_over(pipes, framing)
         b'{"jsonrpc":"2.0","id":1,"method":"initialize"}',
         initialize(processId="5"),
         initialize(processId=True),
+        initialize(processId=2**63),
         initialize(clientInfo={"version": "1"}),
         initialize(callboard=[]),
         initialize(callboard={"protocolVersions": ["9.9"]}),
@@ -145,7 +147,6 @@ def test_a_json_text_with_line_ends_is_one_line():
 
 @pytest.mark.parametrize("name", ["no/such", "event/batch", "approval/request"])
 def test_a_handler_for_a_method_that_is_not_in_the_table_cannot_exist(name):
+    dispatcher = Dispatcher(None, faults=Faults(str), new_id=lambda: "c")
     with pytest.raises(ValueError, match=name):
-        Dispatcher(
-            None, handlers={name: print}, faults=Faults(str), new_id=lambda: "c", replay=None
-        )
+        dispatcher.serve(Served(handlers={name: print}))

@@ -48,6 +48,46 @@ def test_a_nan_beside_half_a_surrogate_pair_is_still_no_json():
         codec.decode(b'["\\ud83d", NaN]')
 
 
+numbers = st.one_of(
+    st.integers(-(2**70), 2**70),
+    st.sampled_from([2**63 - 1, 2**63, 2**64 - 1, 2**64, -(2**63), -(2**63) - 1, 10**400]),
+).map(str) | st.sampled_from(
+    ["-0", "1e400", "-1e400", "1e-400", "1.5", "1E2", "01", "+1", "1.", "1" + "0" * 5000]
+)
+
+
+@given(numbers)
+def test_a_number_is_the_same_beside_half_a_surrogate_pair(number):
+    """Two readers have to agree: what only one of them takes cannot be answered."""
+
+    def read(text):
+        try:
+            return codec.decode(b"[%b,%b]" % (text, number.encode()))[1]
+        except codec.NotJson:
+            return codec.NotJson
+
+    plain, beside = read(b'"a"'), read(b'"\\ud83d"')
+    assert (type(plain), plain) == (type(beside), beside)
+
+
+def nested(levels, innermost=b""):
+    return b'{"a":[' * (levels // 2) + innermost + b"]}" * (levels // 2)
+
+
+@pytest.mark.parametrize("innermost", [b"", b'"\\ud83d"'])
+def test_what_nests_too_deeply_to_be_written_again_is_not_read(innermost):
+    value = codec.decode(nested(codec.MAX_DEPTH, innermost))
+    assert codec.encode({"jsonrpc": "2.0", "params": {"events": [{"data": {"metadata": value}}]}})
+    for levels in (codec.MAX_DEPTH + 2, 300):
+        with pytest.raises(codec.TooDeep):
+            codec.decode(nested(levels, innermost))
+
+
+def test_brackets_without_depth_are_no_depth():
+    assert codec.decode(b"[" + b"[]," * 10_000 + b"{}]")
+    assert codec.decode(b'"' + b"[" * 10_000 + b'"')
+
+
 def test_a_byte_order_mark_before_a_body_is_tolerated():
     assert codec.decode(b"\xef\xbb\xbf[1]") == [1]
 

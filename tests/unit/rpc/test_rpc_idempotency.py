@@ -1,9 +1,12 @@
 """Keyed requests over a real log: one answer for one key, whatever happens to those who asked."""
 
 import asyncio
+import hashlib
+from contextvars import Context
 
 import pytest
 
+from callboard.log.transaction import SQL
 from callboard.rpc.call import KeyedRequest
 from callboard.rpc.idempotency import StoredAnswers
 from callboard_rpc.errors import CallboardError
@@ -119,3 +122,62 @@ async def test_answers_are_forgotten_when_they_are_old(host, monkeypatch):
     await soon.prune()
     await answers.run(keyed(), work)
     assert work.runs == 2
+
+
+async def test_a_try_that_was_rolled_back_guards_the_next_one_as_the_first(host):
+    """Between two tries of one request another server does it: then it is done already."""
+    done = []
+
+    async def remade(outcome):
+        return {"by": outcome["by"]}
+
+    def server():
+        return StoredAnswers(host.log, days=7, remakes={"session/create": remade})
+
+    def decide(who, *, fails=False):
+        def work(tx):
+            tx.decided(by=who)
+            if fails:
+                raise LookupError("the disk was full")
+            done.append(who)
+
+        return host.log.transact(work)
+
+    async def other():
+        await decide("the other")
+        return b'{"by":"the other"}'
+
+    async def persistent():
+        with pytest.raises(LookupError):
+            await decide("the first", fails=True)
+        elsewhere = asyncio.create_task(server().run(keyed(), other), context=Context())
+        assert await elsewhere == b'{"by":"the other"}'
+        await decide("the first")
+        raise AssertionError("it was done twice")
+
+    assert await server().run(keyed(), persistent) == b'{"by":"the other"}'
+    assert done == ["the other"]
+
+
+async def test_a_request_that_decides_in_two_transactions_is_not_in_its_own_way(host):
+    async def twice():
+        await host.log.transact(lambda tx: tx.decided(step=1))
+        await host.log.transact(lambda tx: tx.decided(step=2))
+        return b'{"n":2}'
+
+    answers = StoredAnswers(host.log, days=7, remakes={"session/create": Work()})
+    assert await answers.run(keyed(), twice) == b'{"n":2}'
+
+
+async def test_what_an_older_server_claimed_without_a_mark_is_answered(host):
+    async def remade(outcome):
+        return outcome
+
+    digest = hashlib.sha256(b'{"cwd":"/"}').hexdigest()
+    await host.log.transact(
+        lambda tx: tx.execute(
+            SQL["keep_answer"], "session/create", "c", "k", digest, 'claim {"a":1}', tx.now()
+        )
+    )
+    answers = StoredAnswers(host.log, days=7, remakes={"session/create": remade})
+    assert await answers.run(keyed(), Work()) == b'{"a":1}'

@@ -22,6 +22,7 @@ from turns_kit import (
     the_end,
     tool,
 )
+from turns_parent_kit import nothing_left
 
 from callboard.host import Feature
 from callboard.models.base import ModelError, Stop, ToolMessage, UsageReport, UserMessage
@@ -452,5 +453,6 @@ async def test_execution_52_a_thousand_turns_leave_nothing_behind(tmp_path: Path
             while len(told) < 1_010 or len(asyncio.all_tasks()) > tasks:
                 await asyncio.sleep(0)
         assert len(set(told)) == len(told) == 1_010
+        await nothing_left(on.host)  # that the last one was told is noted after it was
         for table, left in {"owners": 10, "drafts": 0, "open_calls": 0, "runs_to_tell": 0}.items():
             assert (await on.host.log.query(f"SELECT count(*) FROM {table}"))[0][0] == left

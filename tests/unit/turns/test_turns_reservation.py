@@ -51,7 +51,8 @@ def begin(tx: Transaction, grant: Grant) -> str:
 
 
 def reservations(host: Host) -> Reservations:
-    return Reservations(host.log, "host_test")
+    # as the host itself: whoever is no host that lives is taken for dead, and its runs are ended
+    return Reservations(host.log, host.host_id)
 
 
 async def reserve(made: Reservations, session_id: str) -> ExecutionReservation:
