@@ -152,3 +152,18 @@ def test_a_server_without_stdin_or_stdout_says_so_in_a_line(tmp_path: Path, clos
         assert run.returncode == 1
         (line,) = run.stderr.splitlines()
         assert line.startswith("callboard serve: stdin and stdout must be open")
+
+
+def test_the_log_goes_where_the_setting_says_and_is_the_persons_alone(tmp_path: Path) -> None:
+    file = tmp_path / "logs" / "server.log"
+    config = {
+        "log": {"file": str(file), "level": "info"},
+        "store": {"path": str(tmp_path / "s.db")},
+    }
+    with Server(tmp_path) as server:
+        server.call("initialize", callboard={**options(tmp_path / "s.db"), "config": config})
+        session = server.create(server.folder)
+        server.prompt(session, "hello")
+        server.wait(session)
+    assert "system prompt" in file.read_text("utf-8")
+    assert file.stat().st_mode & 0o777 == 0o600

@@ -451,7 +451,9 @@ async def converse(demo: Scripted, workspace: Workspace, prompt: str) -> str:
 
 async def test_the_demo_mends_the_sample_within_twelve_seconds() -> None:
     clock, workspace = Clock(), Workspace()
-    text = await converse(Scripted(CARD, built_in_scenario("demo"), clock.sleep), workspace, DEMO_PROMPT)
+    text = await converse(
+        Scripted(CARD, built_in_scenario("demo"), clock.sleep), workspace, DEMO_PROMPT
+    )
     assert "return round(sum(prices) * (1 + tax), 2)" in workspace.files["prices.py"]
     assert workspace.calls == [
         "update_plan",
@@ -469,7 +471,9 @@ async def test_the_demo_mends_the_sample_within_twelve_seconds() -> None:
 @pytest.mark.parametrize("denied", ["edit_file", "run_command", "read_file", "list_files"])
 async def test_the_demo_ends_honestly_when_a_call_is_denied(denied: str) -> None:
     workspace = Workspace(denied=denied)
-    text = await converse(Scripted(CARD, built_in_scenario("demo"), Clock().sleep), workspace, DEMO_PROMPT)
+    text = await converse(
+        Scripted(CARD, built_in_scenario("demo"), Clock().sleep), workspace, DEMO_PROMPT
+    )
     assert "passes" not in text
 
 
