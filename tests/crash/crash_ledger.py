@@ -45,6 +45,8 @@ class Snapshot:
     deleted: Collection[str] = ()
     copied: Collection[str] = ()
     """Forks and imports: their runs were those of other sessions."""
+    inbox: Mapping[str, Collection[str]] = field(factory=dict[str, Collection[str]])
+    """By session: the ids of the deliveries that wait."""
     hidden: Collection[str] = ()
     """Sessions of which only a part is there, which nobody sees: a fork or an import under way."""
 
@@ -98,12 +100,16 @@ def _read(store: Path) -> Snapshot:
         drafts = connection.execute("SELECT turn_id, message_id, answer, thought FROM drafts")
         owners = connection.execute("SELECT session_id FROM owners WHERE fence IS NOT NULL")
         search = connection.execute("SELECT rowid FROM search")
+        inbox: dict[str, list[str]] = {}
+        for session, delivery in connection.execute("SELECT session_id, delivery_id FROM inbox"):
+            inbox.setdefault(session, []).append(delivery)
         return Snapshot(
             sessions={session: log for session, log in logs.items() if session in heads},
             deleted=deleted,
             drafts={turn: (message, answer, thought) for turn, message, answer, thought in drafts},
             owned=[session for (session,) in owners],
             searchable=[pos for (pos,) in search],
+            inbox=inbox,
             hidden=logs.keys() - heads.keys(),
             copied={
                 session
@@ -158,6 +164,8 @@ class Session:
     admitted: Counter[int] = field(factory=Counter[int])
     admitted_by: dict[int, str] = field(factory=dict[int, str])
     dropped: Counter[int] = field(factory=Counter[int])
+    held: list[int] = field(factory=list[int])
+    """What an agent that was stopped before it began will read when it is continued, by seq."""
     closed: bool = False
 
     @property
@@ -177,6 +185,8 @@ class Session:
         if turn is not None and event["type"] != "cancel_requested":
             held(turn.outcome is None, where, "comes after its turn's end")
         match event["type"]:
+            case "message" if data.get("delivered"):
+                self.instructed.append(event["seq"])
             case "message" if data["author"]["kind"] == "person":
                 self.triggers[event["seq"]] = data["content"][0]["text"][:TOLD_APART]
             case "message":
@@ -230,6 +240,9 @@ class Session:
             case "cancel_requested":
                 if turn is not None:
                     turn.stop_asked = True
+            case "agent_interrupted" if turn is None:
+                # what it was to do is held until it is continued
+                self.held = [s for s in self.instructed if s not in self.admitted]
             case "session_closed":
                 self.closed = True
             case _:
@@ -281,6 +294,7 @@ def check_end(end: Snapshot) -> dict[str, Session]:
             if turn.outcome == "completed":
                 held(not turn.partials, key, turn.turn_id, "is completed and cut off")
         taken = session.admitted + session.dropped
+        taken += Counter(s for s in session.held if s not in taken)
         there = Counter([*session.triggers, *session.instructed])
         held(taken == there, key, "took", taken, "of", there)
         fences = [e["fence"] for e in end.sessions[key] if e["type"] == "turn_started"]

@@ -47,6 +47,18 @@ rules:
     answer:
       - call: {tool: write_file, arguments: {path: new.txt, content: "all of it"}}
       - call: {tool: edit_file, arguments: {path: seed.txt, edits: [{old_text: seed, new_text: plant}]}}
+  - when: {last_user: {regex: "^delegate"}, step: 0}
+    answer:
+      - call: {tool: spawn_agent, arguments: {name: one, message: run}}
+      - call: {tool: spawn_agent, arguments: {name: two, message: talk}}
+  - when: {last_user: {regex: "^delegate"}, step: 1}
+    answer: [{call: {tool: wait_agents, arguments: {agent_ids: [one]}}}]
+  - when: {last_user: {regex: "^hand over"}, step: 0}
+    answer: [{call: {tool: spawn_agent, arguments: {name: one, message: run, wait: true}}}]
+  - when: {last_user: {regex: "^wonder"}, step: 0}
+    answer: [{call: {tool: message, arguments: {to: parent, text: "Left or right?"}}}]
+  - when: {last_user: {regex: "^whisper"}, step: 0}
+    answer: [{call: {tool: message, arguments: {to: two, text: "Psst."}}}]
   - when: {last_user: {regex: "^bulky"}}
     answer: [{say: Noted.}]
   - when: {last_user: {regex: "^hang"}}
@@ -60,7 +72,11 @@ default:
 """
 
 CONFIG = """
+features = ["interrupts", "messaging"]
 {approvals}
+[agents]
+cancel_grace_s = 1
+max_running = {running}
 [approvals.policy]
 execute = "{execute}"
 write = "allow"
@@ -101,10 +117,16 @@ class Stage:
     execute: str = "allow"
     expire_s: float | None = None
     hooks: bool = False
+    running: int = 4
+    """Agents of one parent that run at once."""
     said: list[Said] = field(factory=list[Said])
     created: list[str] = field(factory=list[str])
     creating: int = 0
     """Sessions that were asked for; each is there at most once."""
+    agents: list[str] = field(factory=list[str])
+    """Agents that a client was told of."""
+    queued: list[str] = field(factory=list[str])
+    """Messages to agents that a client was told of."""
     others: list[ServerProcess] = field(factory=list[ServerProcess])
     seen_approvals: set[str] = field(factory=set[str])
 
@@ -114,7 +136,7 @@ class Stage:
         self.user_dir.mkdir(parents=True)
         lines = ("[approvals]", 'unattended = "expire"', f"expire_s = {self.expire_s}")
         expire = "" if self.expire_s is None else "\n".join(lines)
-        config = CONFIG.format(execute=self.execute, approvals=expire)
+        config = CONFIG.format(execute=self.execute, approvals=expire, running=self.running)
         config += HOOKS if self.hooks else ""
         (self.user_dir / "config.toml").write_text(config)
         self.model = scenario(self.folder, MODEL)
@@ -190,6 +212,16 @@ class Stage:
         said = Said(session_id=session_id, text=text, params=params)
         self.said.append(said)
         said.seq = server.prompt(session_id, text, **params)["eventSeq"]
+
+    def spawn(
+        self, server: ServerProcess, parent: str, name: str, message: str, **params: Any
+    ) -> str:
+        made = server.call("agent/spawn", parentId=parent, name=name, message=message, **params)
+        self.agents.append(made["agent"]["agentId"])
+        return self.agents[-1]
+
+    def send(self, server: ServerProcess, method: str, agent_id: str, text: str) -> None:
+        self.queued.append(server.call(method, agentId=agent_id, text=text)["messageId"])
 
     def approvals(self, server: ServerProcess, session_id: str) -> list[str]:
         """Waits until something is asked; the ids of what is."""

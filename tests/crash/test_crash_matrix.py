@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import crash_agents as agents
 import crash_scenes as scenes
 import crash_source
 import pytest
@@ -27,12 +28,14 @@ from crash_scenes import PRELUDES, SHARED, Play
 from crash_stage import CLIENT, Stage, die
 from crash_zygote import ForkedServer
 
+from callboard.agents import projection as agents_projection
 from callboard.approvals import service as approvals
 from callboard.host import Host
 from callboard.log.search import searchable_text
 from callboard.sessions import projection as sessions
 from callboard.turns import projection as turns
 from callboard_rpc.errors import CallboardError
+from harness.agent_invariants import is_agent
 from harness.process import ServerProcess
 
 pytestmark = pytest.mark.anyio
@@ -41,6 +44,8 @@ STAGES = ("deciding", "committed", "told")
 
 PARTS = frozenset(
     {
+        "agents.feature",
+        "callboard.compose",
         "log.joined",
         "sessions.close",
         "sessions.delete",
@@ -75,6 +80,15 @@ UNREACHED = frozenset(
 """Commits that no request of a client leads to; of the inbox see `test_crash_inbox`."""
 
 COMMITS: dict[str, tuple[Play, ...]] = {
+    "agents.ask": (agents.wonder,),
+    "agents.close": (agents.dismiss,),
+    "agents.end_overdue": (agents.outlast,),
+    "agents.ended": (agents.call_away,),
+    "agents.interrupt": (agents.halt, agents.correct),
+    "agents.reconcile": (agents.reconcile,),
+    "agents.reply": (agents.wonder,),
+    "agents.send": (agents.tell, agents.tell_running, agents.whisper),
+    "agents.spawn": (agents.delegate, agents.hand_over, agents.hire, agents.hire_elsewhere),
     "approvals.add_rule": (scenes.change,),
     "approvals.answer": (scenes.approve, scenes.resume, scenes.answering),
     "approvals.expire_due": (scenes.expire,),
@@ -129,6 +143,18 @@ COMMITS: dict[str, tuple[Play, ...]] = {
 """The scenes in which each commit is cut off, at all of its stages."""
 
 MORE = {
+    "agents.interrupt": (
+        ("agents.interrupt.committed:2", agents.correct),
+        ("agents.interrupt.told:2", agents.correct),
+    ),
+    "agents.send": (
+        ("agents.send.committed:2", agents.tell),
+        ("agents.send.committed:2", agents.reconcile),
+    ),
+    "agents.spawn": (
+        ("agents.spawn.committed:2", agents.delegate),
+        ("agents.spawn.told:2", agents.delegate),
+    ),
     "approvals.answer": (("approvals.answer.committed:2", scenes.approve),),
     "sessions.prompt": (
         ("sessions.prompt.committed:2", scenes.steer),
@@ -142,17 +168,46 @@ MORE = {
         ("sessions.publish_piece.deciding:2", scenes.bring_in),
         ("sessions.publish_piece.committed:2", scenes.bring_in),
     ),
-    "sessions.quietly": tuple(
-        (f"sessions.quietly.{stage}:2", play)
-        for play in (scenes.close, scenes.delete)
-        for stage in STAGES
+    "sessions.quietly": (
+        *(
+            (f"sessions.quietly.{stage}:2", play)
+            for play in (scenes.close, scenes.delete, agents.dismiss)
+            for stage in STAGES
+        ),
+        *((f"sessions.quietly.{stage}", agents.finish_closing) for stage in STAGES),
     ),
     "sessions.summarise": (
         # in the middle of a turn, whose context has grown too large
         ("sessions.summarise.deciding", scenes.fork),
         ("sessions.summarise.committed", scenes.fork),
     ),
+    "turns.boundary": (
+        ("turns.boundary.committed", agents.correct),
+        ("turns.boundary.deciding", agents.tell_running),
+        ("turns.boundary.committed", agents.whisper),
+        ("turns.boundary.committed", agents.delegate),
+    ),
+    "turns.try_to_end": (
+        # the child's, with its report; and its parent's
+        ("turns.try_to_end.deciding", agents.hand_over),
+        ("turns.try_to_end.committed", agents.hand_over),
+        ("turns.try_to_end.told", agents.hand_over),
+        ("turns.try_to_end.committed", agents.hire),
+        ("turns.try_to_end.committed:2", agents.hire),
+        ("turns.try_to_end.told:2", agents.hire),
+        ("turns.try_to_end.deciding", agents.hire_elsewhere),
+        ("turns.try_to_end.committed", agents.hire_elsewhere),
+        ("turns.try_to_end.told", agents.hire_elsewhere),
+    ),
+    "turns.write_end": (
+        ("turns.write_end.deciding", agents.halt),
+        ("turns.write_end.committed", agents.halt),
+        ("turns.write_end.told", agents.halt),
+    ),
     "turns.keep": (
+        # the result that is the notification of a report
+        ("turns.keep.deciding:3", agents.hand_over),
+        ("turns.keep.committed:3", agents.hand_over),
         ("turns.keep.deciding:2", scenes.run),
         ("turns.keep.committed:2", scenes.run),
     ),
@@ -229,10 +284,11 @@ async def test_execution_51_killed_at(fault: str, play: Play, tmp_path: Path) ->
         execute="ask" if asks else "allow",
         hooks=play is scenes.hooked,
         expire_s=1.0 if play is scenes.expire else None,
+        running=1 if play in agents.ONE_AT_A_TIME else 4,
     )
-    PRELUDES.get(play, _nothing)(stage)
+    {**PRELUDES, **agents.PRELUDES}.get(play, _nothing)(stage)
     die(stage, fault, play)
-    before = snapshot(stage.store, shared=play in SHARED)
+    before = snapshot(stage.store, shared=play in SHARED | agents.SHARED)
     alive = {stage.host_id(server) for server in stage.others}
     _check_acknowledged(stage, before)
     stage.let_go()
@@ -251,6 +307,7 @@ async def test_execution_51_killed_at(fault: str, play: Play, tmp_path: Path) ->
     _check_search(end)
     check_effects(end, stage.ran, deleted=before.deleted)
     _check_files(stage, end)
+    agents.check_agents(stage, end)
     async with stage.restarted():
         pass
     held(snapshot(stage.store).sessions == end.sessions, "another start wrote something")
@@ -282,14 +339,11 @@ async def _drive(stage: Stage, host: Host, kept: set[str]) -> None:
                 await host.approvals.answer(
                     approval.approval_id, "allow_once", by=CLIENT, via="method"
                 )
-        found, _ = await host.reading.sessions(
-            cwd=None, status=None, archived=None, parent=None, query=None, before=1 << 62, limit=50
-        )
-        for session in found:
-            if session.status != "closed":
-                await host.waiting.wait(
-                    session.session_id, until="attention", turn_id=None, timeout_s=30
-                )
+        # the lowest first: what one says as it ends may wake the one above it
+        for (session_id,) in await host.log.query(
+            "SELECT session_id FROM sessions WHERE closed = 0 ORDER BY depth DESC, session_id"
+        ):
+            await host.waiting.wait(session_id, until="attention", turn_id=None, timeout_s=30)
         if not (await host.approvals.page(state="pending"))[0]:
             break
     await host.log.index_all()
@@ -338,7 +392,8 @@ def _check_prompts(stage: Stage, end: Snapshot) -> None:
     found = Counter(text for session in logs.values() for text in session.triggers.values())
     said = Counter(said.text[:TOLD_APART] for said in stage.said)
     held(all(found[text] <= said[text] for text in found), "twice:", found - said)
-    held(len(end.sessions) <= stage.creating, len(end.sessions), "of", stage.creating, "sessions")
+    roots = [log for log in end.sessions.values() if not is_agent(log)]
+    held(len(roots) <= stage.creating, len(roots), "of", stage.creating, "sessions")
 
 
 def _check_search(end: Snapshot) -> None:
@@ -366,7 +421,12 @@ def _check_files(stage: Stage, end: Snapshot) -> None:
 async def _check_projections(host: Host) -> None:
     names = [
         table
-        for projection in (turns.PROJECTION, approvals.PROJECTION, sessions.PROJECTION)
+        for projection in (
+            turns.PROJECTION,
+            approvals.PROJECTION,
+            sessions.PROJECTION,
+            agents_projection.PROJECTION,
+        )
         for table in projection.tables
     ]
 
