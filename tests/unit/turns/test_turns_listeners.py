@@ -8,6 +8,7 @@ import pytest
 from turns_kit import Pause, calls, fails, of, owned, shape, speaks, stage, the_end
 from turns_parent_kit import Parent, left_to_tell, nothing_left
 
+from callboard.sessions.presence import Presence
 from callboard_rpc.sessions import Turn
 from harness.inside import CLIENT, host_in, idle, log_of
 
@@ -155,7 +156,7 @@ async def test_a_rebuild_of_the_projections_tells_nobody_again(tmp_path: Path) -
 
 
 async def test_execution_24_a_run_that_another_host_takes_over_is_told_of_by_that_one(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pause = Pause()
     parent = Parent()
@@ -168,6 +169,13 @@ async def test_execution_24_a_run_that_another_host_takes_over_is_told_of_by_tha
         session_id = await on.session()
         await on.say(session_id, "go")
         await pause.came()
+        look = Presence.look
+
+        async def others_look(presence: Presence) -> bool:
+            """The first host must not be the one that finds its own run without an owner."""
+            return presence.host_id != on.host.host_id and await look(presence)
+
+        monkeypatch.setattr(Presence, "look", others_look)
         owner = "UPDATE owners SET host_id = 'host_gone' WHERE session_id = ?"
         await on.host.log.transact(lambda tx: tx.execute(owner, session_id))
         async with host_in(tmp_path, features=[parent.feature]) as other:
