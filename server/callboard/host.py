@@ -6,15 +6,12 @@ another feature's folder, or this file, to add one.
 
 import asyncio
 import contextlib
-import contextvars
 import logging
-import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
-from pathlib import Path
 from typing import Any
 
-from attrs import Factory, define, field, frozen
+from attrs import define
 
 from callboard_rpc.common import Usage
 from callboard_rpc.errors import CallboardError
@@ -22,7 +19,8 @@ from callboard_rpc.errors import CallboardError
 from .agents.feature import feature as agents
 from .approvals import service as approvals
 from .approvals.service import Approvals
-from .config import Fresh, Loaded, Settings, load, sources, store_path, user_config_dir
+from .config import Loaded, Settings
+from .environment import Environment
 from .features import Feature, Ground
 from .hooks.service import HookSpace
 from .log.clock import parse, utc_now
@@ -60,6 +58,7 @@ from .sessions.usage import UsageBook
 from .sessions.vigil import Vigil
 from .sessions.waiting import Waiting
 from .sessions.writing_out import WritingOut
+from .tasks import Attendance, Tasks
 from .tools.builtin import builtin_tools
 from .tools.environment import scrubbed_environment, secret_values
 from .tools.registry import ToolRegistry
@@ -71,12 +70,20 @@ from .turns.finish import Ending, Hook, close_turn
 from .turns.live import Cause
 from .turns.reservation import SYSTEM, Grant, Reservations
 
+__all__ = [
+    "Environment",
+    "Feature",
+    "Host",
+    "builtin_features",
+    "open_host",
+    "prepare_store",
+    "projections_of",
+]
+
 _log = logging.getLogger(__name__)
 
 SHUTDOWN_S = 1.2
 """How long running turns have to come to their end when the process goes."""
-TASKS_END_S = 0.5
-"""How long tasks have that are cancelled then, twice over at the most."""
 _LOOK_AGAIN_S = 1.0
 """How long the clock of the approvals waits when it could not look."""
 
@@ -84,101 +91,6 @@ _LOOK_AGAIN_S = 1.0
 def builtin_features(settings: Settings) -> tuple[Feature, ...]:
     """The features of every host."""
     return (agents(settings),)
-
-
-def _fresh_settings(of: "Environment") -> Fresh[Settings]:
-    return Fresh(lambda cwd: of.load(cwd).settings, lambda cwd: sources(of.user_dir, Path(cwd)))
-
-
-def _fresh_profiles(of: "Environment") -> Fresh[ProfileBook]:
-    return Fresh(
-        lambda cwd: ProfileBook.load(of.user_dir, Path(cwd)),
-        lambda cwd: ProfileBook.sources(of.user_dir, Path(cwd)),
-    )
-
-
-@frozen(kw_only=True)
-class Environment:
-    """Where a host finds its configuration; parameters, so that tests own them."""
-
-    environ: Mapping[str, str]
-    user_dir: Path
-    client_config: Mapping[str, Any] | None = None
-    store: Path | None = None
-    _settings: Fresh[Settings] = field(
-        init=False, eq=False, repr=False, default=Factory(_fresh_settings, takes_self=True)
-    )
-    _profiles: Fresh[ProfileBook] = field(
-        init=False, eq=False, repr=False, default=Factory(_fresh_profiles, takes_self=True)
-    )
-
-    @classmethod
-    def of_process(cls, client_config: Mapping[str, Any] | None = None) -> "Environment":
-        environ = dict(os.environ)
-        return cls(environ=environ, user_dir=user_config_dir(environ), client_config=client_config)
-
-    def load(self, cwd: str | None = None) -> Loaded:
-        return load(
-            self.environ,
-            self.user_dir,
-            None if cwd is None else Path(cwd),
-            None if self.client_config is None else dict(self.client_config),
-        )
-
-    def store_path(self) -> Path:
-        return self.store or store_path(self.load().settings)
-
-    def settings_for(self, cwd: str) -> Settings:
-        """The configuration as it is in a folder now."""
-        return self._settings.get(cwd)
-
-    def profiles_for(self, cwd: str) -> ProfileBook:
-        """The agent definitions as they are in a folder now."""
-        return self._profiles.get(cwd)
-
-
-class Tasks:
-    """The tasks of a host: no request owns them, and the crash of one is recorded and ends nothing
-    else."""
-
-    def __init__(self) -> None:
-        self._running: set[asyncio.Task[None]] = set()
-
-    def spawn(self, run: Callable[[], Awaitable[None]], name: str) -> None:
-        async def supervised() -> None:
-            try:
-                await run()
-            except Exception:
-                _log.exception("%s crashed", name)
-
-        # a clean context: nothing of the request that happened to be first is inherited
-        task = asyncio.get_running_loop().create_task(
-            supervised(), name=name, context=contextvars.Context()
-        )
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
-
-    async def end(self, within_s: float = TASKS_END_S) -> None:
-        """Cancels what still runs and waits for it; what does not end by then is cancelled once more,
-        through its shields, and left behind: the next start finds out what became of it."""
-        for _ in range(2):
-            if not self._running:
-                return
-            for task in self._running:
-                task.cancel()
-            await asyncio.wait(list(self._running), timeout=within_s)
-        for task in self._running:
-            _log.warning("%s did not end and was left behind", task.get_name())
-
-
-class Attendance:
-    """How many connected clients could be asked for an approval."""
-
-    def __init__(self) -> None:
-        self.clients = 0
-
-    def anybody(self) -> bool:
-        return self.clients > 0
 
 
 @define(kw_only=True)

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from figure import Figure, Topic, rounds
 
-from callboard.agents.service import Agents, Caller, Wanted
+from callboard.agents.examining import Caller, Wanted
+from callboard.agents.service import Agents
 from callboard.host import Environment, Host, open_host
 from callboard.models.base import ModelCard, ModelEvent, ModelRequest, Stop, TextDelta
 from callboard_rpc.common import Actor, TextContent

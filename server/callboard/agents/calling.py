@@ -17,8 +17,9 @@ from callboard_rpc.events import AgentNotificationDelivered
 from ..tools.base import Preview, Tool, ToolContext, ToolFailure, ToolOutcome
 from ..tools.display import one_line
 from ..turns.reservation import Grant
+from .examining import Caller
 from .reports import shortened, told_by_result
-from .service import Agents, Caller
+from .service import Agents
 from .state import AgentState
 from .waiting import DEFAULT_WAIT_S, MAX_WAIT_S
 

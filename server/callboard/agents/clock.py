@@ -31,7 +31,7 @@ async def keep_time(agents: Agents) -> None:
 
 
 async def _next(agents: Agents) -> None:
-    changed = agents.deadlines_changed
+    changed = agents.attention.deadlines_changed
     changed.clear()  # before the look: what comes meanwhile ends the wait below
     due = agents.next_deadline()
     wait_s = _LONGEST_S

@@ -6,37 +6,33 @@ lock of its own (coordination 23, 24).
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
-from attrs import frozen
-
-from callboard_rpc.common import Actor, CallId, Mode
+from callboard_rpc.common import Actor
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import AgentCloseRequested, AgentInterrupted, Author
 
 from ..config.settings import AgentSettings, Settings
 from ..log.log import Log
-from ..log.record import Record
 from ..log.transaction import Transaction
 from ..models.catalog import ModelCatalog
 from ..sessions.cache import SessionCache
 from ..sessions.dispatch import Dispatcher
-from ..sessions.inbox import runs as inbox_runs
 from ..sessions.profiles import ProfileBook
 from ..sessions.service import Sessions
-from ..sessions.state import SessionState, narrowest
-from ..tools.registry import ToolRegistry, in_scope, narrow
+from ..tools.registry import ToolRegistry
 from ..turns.boundary import Query
 from ..turns.reservation import SYSTEM, Grant, assert_fence
 from . import mail, spawning
 from .asks import Ask, expire
+from .attention import Attention
+from .examining import Caller, Delegates, Examiner, Wanted
 from .interrupts import Interrupted, Verb, interrupt, overdue
-from .messaging import WRITES, Messaging
-from .naming import clean_name, invalid
+from .messaging import Messaging
+from .naming import clean_name
 from .projection import SQL, agent_of, find
 from .reading import AgentReading
-from .spawning import Delegation, Spawn
 from .state import AgentState
 from .waiting import Waiting
 
@@ -48,39 +44,6 @@ MAX_HOPS = 64
 _CLOSED = "the agent was closed"
 _NEVER_BEGUN = "the server that was to run this agent is gone; continue it"
 _ADRIFT = "it was at work when it was exported; continue it"
-
-
-@frozen(kw_only=True)
-class Caller:
-    """Who acts on agents: a session's run, or a person in a session's place.
-
-    `parent_id` is the session whose agents they are; `grant` the run, where one acts.
-    """
-
-    parent_id: str
-    by: Actor
-    grant: Grant | None = None
-    call_id: CallId | None = None
-
-
-@frozen(kw_only=True)
-class Wanted:
-    """What a caller wants of a child that is to be made; None and empty come from the parent."""
-
-    name: str
-    message: str
-    profile: str | None = None
-    model: str | None = None
-    tools: tuple[str, ...] | None = None
-    agent_type: str | None = None
-    message_allow: tuple[str, ...] = ()
-    task_id: str | None = None
-
-
-class Delegates(Protocol):
-    """Who owns tasks (a group): says what makes a child the owner of one."""
-
-    async def __call__(self, parent_id: str, task_id: str) -> Delegation: ...
 
 
 class Agents:
@@ -105,19 +68,22 @@ class Agents:
         self._dispatcher = dispatcher
         self._sessions = sessions
         self._cache = cache
-        self._catalog = catalog
-        self._registry = registry
-        self._profiles = profiles
         self._settings = settings
-        self._model_of = model_of
-        self._spawn = spawn
-        self._delegates = delegates
         self._tasks: set[asyncio.Task[Any]] = set()
         self.waiting = Waiting(log, self.target)
         self.messaging = Messaging(log, settings.agents, host_id=dispatcher.host_id)
         self.reading = AgentReading(log, max_running=settings.agents.max_running)
-        self.deadlines_changed = asyncio.Event()
-        log.listen(self._heard)
+        self.attention = Attention(log, dispatcher, spawn)
+        self._examiner = Examiner(
+            cache,
+            catalog=catalog,
+            registry=registry,
+            profiles=profiles,
+            model_of=model_of,
+            name_of=self.name_of,
+            features=settings.features,
+            delegates=delegates,
+        )
 
     @property
     def settings(self) -> AgentSettings:
@@ -183,7 +149,7 @@ class Agents:
         Raises invalidParams, messageTooLarge, profileNotFound, modelUnavailable, taskNotFound, and what
         `spawning.spawn` does. What was made stays, and runs, whatever becomes of the caller.
         """
-        request = await self._examined(caller, wanted)
+        request = await self._examiner.examine(caller, wanted)
 
         def commit(tx: Transaction) -> str:
             child_id = spawning.spawn(
@@ -200,71 +166,6 @@ class Agents:
         child = find(self._log.glance, await self._durably(work()))
         assert child is not None
         return child
-
-    async def _examined(self, caller: Caller, wanted: Wanted) -> Spawn:
-        name = clean_name(wanted.name)
-        message = spawning.checked_brief(wanted.message)
-        parent = await self._cache.state(caller.parent_id)
-        above = await self._cache.above(parent)
-        book = self._profiles(parent.cwd)
-        profile = book.get(wanted.profile or parent.profile)
-        of_parent = book.get(parent.profile)
-        scope = narrow(_scope(of_parent.tools), parent.tools)
-        scope = narrow(scope, _scope(profile.tools))
-        if wanted.tools is not None:
-            scope = narrow(scope, self._known_tools(wanted.tools, scope))
-        delegation = None
-        if wanted.task_id is not None:
-            if self._delegates is None:
-                raise CallboardError("taskNotFound", f"there is no task {wanted.task_id[:80]!r}")
-            delegation = await self._delegates(caller.parent_id, wanted.task_id)
-        return Spawn(
-            parent_id=caller.parent_id,
-            name=name,
-            message=message,
-            parent_name=self.name_of(parent.session_id),
-            cwd=parent.cwd,
-            directories=parent.directories,
-            profile=profile.name,
-            mode=await self._mode(profile.mode, parent, above),
-            model=await self._model(wanted.model or profile.model, parent),
-            scope=scope,
-            agent_type=spawning.checked_type(wanted.agent_type),
-            message_allow=spawning.checked_allow(name, wanted.message_allow),
-            can_write="messaging" in self._settings.features and in_scope(WRITES, scope),
-            call_id=caller.call_id,
-            grant=caller.grant,
-            delegation=delegation,
-        )
-
-    def _known_tools(self, tools: Sequence[str], scope: frozenset[str] | None) -> frozenset[str]:
-        """Raises invalidParams for what names no tool, or none that the parent may use itself."""
-        usable = sorted(t.name for t in self._registry if in_scope(t.name, scope))
-        unknown = sorted(
-            wanted
-            for wanted in set(tools)
-            if not any(in_scope(name, frozenset({wanted})) for name in usable)
-        )
-        if unknown:
-            raise invalid(
-                "tools",
-                f"there is no tool {unknown[0][:80]!r} to give to an agent; there are: "
-                f"{', '.join(usable)}",
-            )
-        return frozenset(tools)
-
-    async def _mode(self, wanted: Mode | None, parent: SessionState, above: Sequence[str]) -> Mode:
-        modes = await self._cache.modes((parent.session_id, *above))
-        return narrowest([wanted or parent.mode, *modes])
-
-    async def _model(self, wanted: str | None, parent: SessionState) -> str | None:
-        """The model that is pinned: what was named (raises modelUnavailable), else the parent's as it is
-        now (coordination 47)."""
-        if wanted is not None:
-            await self._catalog.resolve(wanted)
-            return wanted
-        model = await self._model_of(parent.session_id)
-        return None if model == "unknown/unknown" else model
 
     # --- messages ---
 
@@ -362,51 +263,6 @@ class Agents:
         await self._durably(work())
         return self.agent(agent_id)
 
-    # --- what others' commits mean here ---
-
-    def _heard(self, records: list[Record]) -> None:
-        for record in records:
-            match record.type:
-                case "agent_report_created":
-                    self._parent_told(record)
-                case "agent_asked":
-                    self.deadlines_changed.set()
-                    self._parent_told(record)
-                case "agent_interrupt_requested":
-                    self.deadlines_changed.set()
-                case "turn_finished" | "turn_parked" | "session_closed" | "agent_interrupted":
-                    self._slot_free(record.session_id)
-                case "session_deleted":
-                    # whose it was is not known any more
-                    for (parent_id,) in self._log.glance(SQL["parents_waited_for"]):
-                        self._wake_children(parent_id)
-                case _:
-                    pass
-
-    def _parent_told(self, record: Record) -> None:
-        agent = find(self._log.glance, record.session_id)
-        if agent is not None and inbox_runs.due(
-            self._log.glance, agent.parent_id, self.host_id, self._log.now()
-        ):
-            self._wake(agent.parent_id)
-
-    def _slot_free(self, session_id: str) -> None:
-        """A child has ended its turn, or will begin none: another one of its parent may begin."""
-        agent = find(self._log.glance, session_id)
-        if agent is not None:
-            self._wake_children(agent.parent_id, but=session_id)
-
-    def _wake_children(self, parent_id: str, *, but: str | None = None) -> None:
-        for (waiting,) in self._log.glance(SQL["waiting_children"], parent_id, self.host_id):
-            if waiting != but:
-                self._wake(waiting)
-
-    def _wake(self, session_id: str) -> None:
-        async def wake() -> None:
-            await self._dispatcher.wake(session_id)
-
-        self._spawn(wake, f"wake {session_id}")
-
     # --- time ---
 
     @property
@@ -476,10 +332,6 @@ class Agents:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return await asyncio.shield(task)
-
-
-def _scope(tools: Sequence[str] | None) -> frozenset[str] | None:
-    return None if tools is None else frozenset(tools)
 
 
 def _as_name(named: str) -> str:

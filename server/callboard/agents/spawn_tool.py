@@ -18,8 +18,8 @@ from .calling import (
     told,
     tool,
 )
+from .examining import Wanted
 from .interrupts import Verb
-from .service import Wanted
 from .state import AgentState
 from .waiting import Ended
 

@@ -11,7 +11,8 @@ from typing import Any
 import orjson
 from attrs import define
 
-from callboard.agents.service import Agents, Caller, Wanted
+from callboard.agents.examining import Caller, Wanted
+from callboard.agents.service import Agents
 from callboard.agents.state import AgentState
 from callboard.host import Feature, Host
 from callboard.models.base import (

@@ -8,7 +8,7 @@ import pytest
 from agents_kit import Cast, troupe
 from attrs import define
 
-from callboard.agents.service import Caller, Wanted
+from callboard.agents.examining import Caller, Wanted
 from callboard.agents.state import in_order, replay
 from callboard.host import Feature
 from callboard.log.record import Record

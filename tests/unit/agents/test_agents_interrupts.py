@@ -209,7 +209,7 @@ async def test_peers_6_a_cancel_that_is_not_obeyed_in_its_grace_becomes_an_abort
         await t.agents.end_overdue()
         assert t.child(root, "one").status == "running"
         clock.goes_on(1)
-        t.agents.deadlines_changed.set()  # what the machine's clock would do
+        t.agents.attention.deadlines_changed.set()  # what the machine's clock would do
         ended = await t.ended(agent)
         assert not pause.open.is_set()
         assert ended.interrupted is not None and ended.interrupted.kind == "abort"

@@ -8,7 +8,7 @@ from agents_kit import Cast, Troupe, troupe
 from agents_races import in_call, tree, verb
 from interrupts_kit import after, allow, deny
 
-from callboard.agents.service import Caller, Wanted
+from callboard.agents.examining import Caller, Wanted
 from callboard_rpc.approvals import Approval
 from callboard_rpc.common import UNSET
 from callboard_rpc.errors import CallboardError

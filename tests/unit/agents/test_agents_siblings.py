@@ -9,8 +9,8 @@ from agents_kit import Cast, Troupe, heard, troupe
 from messaging_kit import ON, AtWork, at_work, finished, until_event, waiting_for
 
 from callboard.agents import siblings
+from callboard.agents.examining import Caller, Wanted
 from callboard.agents.interrupts import Verb
-from callboard.agents.service import Caller, Wanted
 from callboard.agents.state import AgentState, apply, replay
 from callboard.log.faults import StaleFence
 from callboard.models.base import ModelRequest, UserMessage

@@ -21,9 +21,10 @@ from callboard_rpc.common import Actor, AskId, SessionId, TurnId
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import Author
 
+from ...agents.examining import Caller, Wanted
 from ...agents.interrupts import Verb
 from ...agents.reading import Place
-from ...agents.service import Agents, Caller, Wanted
+from ...agents.service import Agents
 from ...agents.waiting import DEFAULT_WAIT_S
 from ...host import Host
 from ..call import Call, Handler
