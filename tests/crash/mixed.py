@@ -38,6 +38,7 @@ default:
   - say: "answered {{last_user}}"
 """
 CONFIG = """
+features = ["interrupts", "messaging"]
 [approvals.policy]
 execute = "ask"
 write = "allow"
@@ -46,7 +47,8 @@ KINDS = ("talk", "talk", "talk", "write", "ask", "slow")
 LOST_RACES = frozenset(
     {
         "sessionNotFound", "sessionClosed", "sessionArchived", "queueFull", "turnInProgress",
-        "alreadyResolved", "approvalNotFound", "turnMismatch", "turnNotFound",
+        "alreadyResolved", "approvalNotFound", "turnMismatch", "turnNotFound", "agentNotFound",
+        "agentClosed", "nameInUse", "limitReached", "depthExceeded",
     }
 )  # fmt: skip
 """What may be refused because another worker was first. Anything else is a fault, a lock error above all."""
@@ -243,7 +245,7 @@ class Worker:
     def events(self) -> None:
         session_id = self._pick()
         page = self.server.call("event/list", scope={"kind": "session", "id": session_id}, limit=50)
-        seqs = [e["seq"] for e in page["data"]]
+        seqs = [e["seq"] for e in page["data"] if e["type"] != "session_deleted"]
         hold(seqs == list(range(1, len(seqs) + 1)), session_id, seqs)
 
     def search(self) -> None:
@@ -286,6 +288,8 @@ class Worker:
 class Storm:
     """`processes` workers on one store in `folder`."""
 
+    worker = Worker
+
     def __init__(self, folder: Path, *, processes: int, seed: int) -> None:
         self.folder = folder
         self.cwd = folder / "work"
@@ -297,7 +301,7 @@ class Storm:
         self.shared = Shared()
         self.floor = Floor()
         self.workers = [
-            Worker(number, folder, self.cwd, self.shared, seed) for number in range(processes)
+            self.worker(number, folder, self.cwd, self.shared, seed) for number in range(processes)
         ]
 
     def _each(self, run: Callable[[Worker], None]) -> None:

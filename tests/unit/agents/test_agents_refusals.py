@@ -281,6 +281,29 @@ async def test_limits_a_slot_is_free_when_one_is_closed_interrupted_or_deleted(
             await t.ended(two)
 
 
+async def test_limits_a_slot_that_another_host_frees_is_taken_though_nobody_looks_on(
+    tmp_path: Path,
+) -> None:
+    first, second = Pause(), Pause()
+    cast = Cast(one=[pauses(first, "done")], two=[pauses(second, "done")])
+    environ = {"CALLBOARD_AGENTS_MAX_RUNNING": "1"}
+    async with (
+        troupe(tmp_path, cast, environ=environ) as here,
+        troupe(tmp_path, cast, environ=environ) as there,
+    ):
+        root = await here.root()
+        one = await here.spawn(root, "one")
+        await first.came()
+        two = await there.spawn(root, "two")
+        assert there.child(root, "two").status == "starting"
+        first.open.set()
+        await here.ended(one)
+        await second.came()
+        assert there.host.dispatcher.live(two.agent_id) is not None
+        second.open.set()
+        await there.ended(two)
+
+
 async def test_limits_one_that_is_stopped_while_it_waits_keeps_nobody_else_waiting(
     tmp_path: Path,
 ) -> None:
