@@ -58,6 +58,7 @@ class Workbench:
             workspace=FolderWorkspace(root),
             session="ses_1",
             turn="trn_1",
+            fence=1,
             call_id=CallId("call"),
             mode="work",
             emit=self.emitted.append,
