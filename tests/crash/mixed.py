@@ -48,7 +48,7 @@ LOST_RACES = frozenset(
     {
         "sessionNotFound", "sessionClosed", "sessionArchived", "queueFull", "turnInProgress",
         "alreadyResolved", "approvalNotFound", "turnMismatch", "turnNotFound", "agentNotFound",
-        "agentClosed", "nameInUse", "limitReached", "depthExceeded",
+        "agentClosed", "nameInUse", "limitReached", "depthExceeded", "leaseLost",
     }
 )  # fmt: skip
 """What may be refused because another worker was first. Anything else is a fault, a lock error above all."""

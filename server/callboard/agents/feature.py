@@ -36,6 +36,8 @@ def feature(settings: Settings) -> Feature:
         agent = find(tx.all, session_id)
         if agent is None:
             return True
+        if agent.closing:
+            return False  # what waits is dropped with it
         running: int = tx.value(SQL["count_running"], agent.parent_id, session_id)
         ahead: int = tx.value(SQL["count_ahead"], session_id)
         return running + ahead < settings.agents.max_running
