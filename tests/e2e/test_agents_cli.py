@@ -104,8 +104,8 @@ def test_the_tree_tells_who_does_what_at_what_cost_and_waits_for_what(
     assert "1,200 tokens in, 34 out" in spent and cli.environment["CALLBOARD_MODEL"] in spent
     assert said == "Done."
     assert [line for line in lines if line.startswith("two  running")]
-    assert f"? waits for an approval: {asked['title']}  {asked['approvalId']}" in lines
-    assert f"? waits for a reply: left or right?  {question['askId']}" in lines
+    assert f"? waits for approval {asked['approvalId']}: {asked['title']}" in lines
+    assert f"? waits for reply to {question['askId']}: left or right?" in lines
     assert "1 message for its next step" in lines
     found = cli.json("agents", "list", root)
     assert [agent["agentId"] for agent in found] == [one, three, two], "by name"

@@ -46,7 +46,7 @@ def work(tmp_path: Path) -> Path:
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[ServerProcess]:
     small = {
-        "CALLBOARD_CONTEXT_WINDOW_DEFAULT": "4000",
+        "CALLBOARD_CONTEXT_WINDOW_DEFAULT": "5000",
         "CALLBOARD_CONTEXT_RESERVED_OUTPUT": "100",
     }
     with ServerProcess(tmp_path, model=scenario(tmp_path, SCENE), environ=small) as running:
@@ -209,7 +209,7 @@ def test_coordination_67_constraints_outlive_each_rotation_and_what_was_said_bef
     filler = "lorem ipsum " * 250
     first, second = "CONSTRAINT: never touch the folder lib.", "CONSTRAINT: answer in Latin."
     with ChatAside(_summarises) as model:
-        model.configure(tmp_path / "home" / "config", context_window=8000)
+        model.configure(tmp_path / "home" / "config", context_window=10000)
         with ServerProcess(tmp_path, model=model.model_id) as server:
             session_id = server.create(work)
 

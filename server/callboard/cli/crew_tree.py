@@ -70,15 +70,9 @@ def _agent(agent: Agent) -> Text:
 def _below(agent: Agent) -> list[Text]:
     """What it is at, and what it waits for, a line each."""
     lines = [line(("⋯ ", "cyan"), clean_line(tool.title, _TEXT)) for tool in agent.tools]
-    lines += [
-        line(("? ", "bold yellow"), f"waits for an approval: {clean_line(each.title, _TEXT)}",
-             (f"  {each.approval_id}", "dim"))
-        for each in agent.approvals
-    ]  # fmt: skip
-    asked = agent.question
-    if asked is not None:
-        text = f"waits for a reply: {clean_line(asked.text, _TEXT)}"
-        lines.append(line(("? ", "bold yellow"), text, (f"  {asked.ask_id}", "dim")))
+    lines += [_asks("approval", each.approval_id, each.title) for each in agent.approvals]
+    if agent.question is not None:
+        lines.append(_asks("reply to", agent.question.ask_id, agent.question.text))
     if agent.waits_for_slot:
         lines.append(line(("waits until another agent has ended its turn", "yellow")))
     if agent.interrupt is not None:
@@ -91,3 +85,10 @@ def _below(agent: Agent) -> list[Text]:
     elif agent.report is not None and agent.turn_id is None and agent.report.summary:
         lines.append(line((clean_line(agent.report.summary, _TEXT), "dim")))
     return lines
+
+
+def _asks(what: str, id: str, text: str) -> Text:
+    """The id comes first: whoever answers needs the whole of it, also where the line is cut."""
+    return line(
+        ("? ", "bold yellow"), f"waits for {what} ", (id, "dim"), f": {clean_line(text, _TEXT)}"
+    )

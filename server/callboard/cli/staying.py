@@ -33,6 +33,7 @@ _BEGINS_WITHIN_S = 2.0
 gone, and this one is no place for it."""
 
 _BEGINNINGS = (TurnStarted, TurnResumed)
+_BEGINNING_TYPES = ("turn_started", "turn_resumed")
 
 Activity = Literal["runs", "begins", "none"]
 
@@ -164,15 +165,27 @@ class Staying:
 
     async def has_begun(self, after: Cursor) -> bool:
         """Whether something of the tree runs in this command's server, or has, since `after`."""
-        if await self.activity() != "none":
-            return True
-        page = await self.client.history.page(
-            self._scope, after=after, types=("turn_started", "turn_resumed")
-        )
+        match await self.activity():
+            case "runs":
+                return True
+            case "begins":
+                with anyio.move_on_after(_BEGINS_WITHIN_S):
+                    await self._until_root_begins(after)
+            case "none":
+                pass
+        page = await self.client.history.page(self._scope, after=after, types=_BEGINNING_TYPES)
         return any(
             isinstance(event.data, _BEGINNINGS) and event.data.host_id == self.host_id
             for event in page.data
         )
+
+    async def _until_root_begins(self, after: Cursor) -> None:
+        """Returns when some server has taken the root's turn."""
+        scope = Scope(kind="session", id=self.root_id)
+        stream = self.client.events(scope, after, types=_BEGINNING_TYPES, deltas=False)
+        async with stream:
+            while not isinstance(await anext(stream), Event):
+                pass
 
     async def activity(self) -> Activity:
         """Whether something of the tree runs in this command's server, or is about to."""
