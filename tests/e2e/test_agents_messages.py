@@ -29,6 +29,9 @@ rules:
     answer: [{call: {tool: spawn_agent, arguments: {name: asks, message: "go", wait: true}}}]
   - when: {last_tool: {name: spawn_agent}}
     answer: [{say: "I think."}, {hang: true}]
+  # before it has said anything a killed turn leaves its prompt to be read with the next one
+  - when: {last_user: {contains: "what was it?"}, step: 0}
+    answer: [{say: "Done."}]
   - when: {last_user: {contains: hang}, step: 0}
     answer: [{say: "I begin."}, {hang: true}]
 default:
@@ -76,9 +79,11 @@ def until(
         return event["type"] == kind and event["eventId"] not in besides
 
     scope = {"kind": "tree", "id": root}
+    before = len(server.seen)
     subscribed = server.call("event/subscribe", scope=scope, **{"from": "now"})
     known = server.call("event/list", scope=scope, limit=1000)["data"]
-    found = next((event for event in known if wanted(event)), None) or server.until_event(wanted)
+    found = next((event for event in known if wanted(event)), None)
+    found = found or server.told(wanted, since=before)
     server.call("event/unsubscribe", subscriptionId=subscribed["subscriptionId"])
     return found
 

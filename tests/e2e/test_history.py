@@ -1,7 +1,7 @@
 """Fork, rewind and the queue in real processes: from everywhere, once, and over kill -9."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -366,16 +366,6 @@ def test_execution_51_killed_in_a_fork_there_is_a_whole_one_or_none(
         assert server.wait(made_id)["finalText"] == "You said: next."
 
 
-def told(server: ServerProcess, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-    """A subscribed event, also one that came while an answer was waited for."""
-    for message in server.seen:
-        if message.get("method") == "event/batch":
-            for event in message["params"]["events"]:
-                if wanted(event):
-                    return event
-    return server.until_event(wanted)
-
-
 def test_a_half_fork_of_a_killed_process_is_taken_back_by_another_one(
     tmp_path: Path, model: str, work: Path
 ) -> None:
@@ -392,7 +382,7 @@ def test_a_half_fork_of_a_killed_process_is_taken_back_by_another_one(
         assert refused(two, "session/prompt", sessionId=half, content=SAY)["kind"] == (
             "sessionNotFound"
         )
-        told(two, lambda e: e["type"] == "session_deleted" and e["sessionId"] == half)
+        two.told(lambda e: e["type"] == "session_deleted" and e["sessionId"] == half)
         assert sessions(two) == [session_id]
 
 

@@ -193,6 +193,15 @@ class ServerProcess:
         self.until(holds)
         return found[0]
 
+    def told(self, wanted: Callable[[dict[str, Any]], bool], *, since: int = 0) -> dict[str, Any]:
+        """A subscribed event, also one that came while an answer was waited for; `since` so many frames."""
+        for message in self.seen[since:]:
+            if message.get("method") == "event/batch":
+                for event in message["params"]["events"]:
+                    if wanted(event):
+                        return event
+        return self.until_event(wanted)
+
     def stderr(self) -> str:
         return self.stderr_path.read_text(errors="replace")
 
