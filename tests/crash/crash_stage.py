@@ -72,7 +72,7 @@ default:
 """
 
 CONFIG = """
-features = ["interrupts", "messaging"]
+features = ["agents.interrupts", "agents.messaging"]
 {approvals}
 [agents]
 cancel_grace_s = 1

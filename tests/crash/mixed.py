@@ -38,7 +38,7 @@ default:
   - say: "answered {{last_user}}"
 """
 CONFIG = """
-features = ["interrupts", "messaging"]
+features = ["agents.interrupts", "agents.messaging"]
 [approvals.policy]
 execute = "ask"
 write = "allow"

@@ -50,7 +50,7 @@ def serve(cli: Cli, tmp_path: Path) -> Iterator[Serve]:
         def serve(**more: Any) -> ServerProcess:
             environ = {
                 "CALLBOARD_STORE": cli.environment["CALLBOARD_STORE"],
-                "CALLBOARD_FEATURES": "messaging",
+                "CALLBOARD_FEATURES": "agents.messaging",
             }
             server = ServerProcess(
                 tmp_path, model=cli.environment["CALLBOARD_MODEL"], environ=environ, **more
@@ -212,8 +212,8 @@ def test_a_person_replies_from_the_command_line(cli: Cli, serve: Serve) -> None:
     (ask,) = [each["askId"] for each in waited["questions"]]
     off = cli("agents", "reply", ask, "left")
     assert off.code == 2
-    assert "CALLBOARD_FEATURES=messaging" in off.err
-    cli.environment["CALLBOARD_FEATURES"] = "messaging"
+    assert "CALLBOARD_FEATURES=agents.messaging" in off.err
+    cli.environment["CALLBOARD_FEATURES"] = "agents.messaging"
     result = cli("agents", "reply", ask, "left, of course")
     assert (result.code, result.out) == (0, f"answered {one}\n")
     server.wait(one)
@@ -228,7 +228,7 @@ def test_bad_input_is_exit_code_2_and_names_the_way_out(cli: Cli, serve: Serve) 
     one = spawned(server, root, "one")
     steer = cli("agents", "interrupt", one, "--kind", "steer", "--reason", "left")
     assert steer.code == 2
-    assert "CALLBOARD_FEATURES=interrupts" in steer.err
+    assert "CALLBOARD_FEATURES=agents.interrupts" in steer.err
     for arguments, words in (
         (("list", "ses_none"), "no session begins with"),
         (("send", "one", "hello"), "needs --root"),
@@ -238,7 +238,7 @@ def test_bad_input_is_exit_code_2_and_names_the_way_out(cli: Cli, serve: Serve) 
         (("send", one, " "), "blank"),
         (("interrupt", one, "--kind", "stop"), "stop"),
         (("list", root, "--watch"), "--watch needs a terminal"),
-        (("reply", "ask_none", "yes"), "CALLBOARD_FEATURES=messaging"),
+        (("reply", "ask_none", "yes"), "CALLBOARD_FEATURES=agents.messaging"),
     ):
         result = cli("agents", *arguments)
         assert (result.code, result.out) == (2, ""), (arguments, result)

@@ -52,7 +52,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
             model=model,
             client_id=client_id,
             approvals=False,
-            environ={"CALLBOARD_FEATURES": "messaging"},
+            environ={"CALLBOARD_FEATURES": "agents.messaging"},
         )
         servers.append(server)
         return server

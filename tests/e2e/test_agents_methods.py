@@ -219,19 +219,22 @@ def test_interrupts_that_are_off_name_their_setting(server: CheckedServer, root:
             server, "agent/interrupt", agentId=agent["agentId"], kind=verb, reason="why"
         )
         assert error["data"]["kind"] == "featureDisabled"
-        assert "CALLBOARD_FEATURES=interrupts" in error["message"]
+        assert "CALLBOARD_FEATURES=agents.interrupts" in error["message"]
     error = refusal(server, "agent/reply", askId="ask_none", text="yes")
     assert error["data"]["kind"] == "featureDisabled"
-    assert "CALLBOARD_FEATURES=messaging" in error["message"]
+    assert "CALLBOARD_FEATURES=agents.messaging" in error["message"]
     server.call("agent/close", agentId=agent["agentId"])
 
 
 def test_peers_1_2_3_a_person_steers_and_cancels_where_it_is_switched_on(
     start: Start, tmp_path: Path
 ) -> None:
-    server = start(environ={"CALLBOARD_FEATURES": "interrupts"})
+    server = start(environ={"CALLBOARD_FEATURES": "agents.interrupts"})
     hello = server.hello["capabilities"]["experimental"]["callboard"]
-    assert (hello["features"]["interrupts"], hello["features"]["messaging"]) == (True, False)
+    assert (hello["features"]["agents.interrupts"], hello["features"]["agents.messaging"]) == (
+        True,
+        False,
+    )
     assert hello["features"]["agents"] is True
     root = server.create(tmp_path / "work", mode="work")
     agent = spawn(server, root, "one", "run it")["agentId"]
@@ -259,7 +262,7 @@ def test_peers_1_2_3_a_person_steers_and_cancels_where_it_is_switched_on(
 
 
 def test_peers_18_24_a_person_answers_for_the_parent_once(start: Start, tmp_path: Path) -> None:
-    server = start(environ={"CALLBOARD_FEATURES": "messaging"})
+    server = start(environ={"CALLBOARD_FEATURES": "agents.messaging"})
     root = server.create(tmp_path / "work", mode="work")
     agent = spawn(server, root, "one", "ask me")["agentId"]
     waited = server.call("agent/wait", parentId=root, timeoutMs=60_000)

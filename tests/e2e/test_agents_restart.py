@@ -266,7 +266,7 @@ def test_coordination_53_reports_that_were_not_told_before_two_deaths_are_told_o
 def test_peers_17_an_agent_that_was_stopped_is_so_after_two_deaths(
     start: Start, work: Path, kind: str
 ) -> None:
-    grace = {"CALLBOARD_FEATURES": "interrupts", "CALLBOARD_AGENTS_CANCEL_GRACE_S": "1"}
+    grace = {"CALLBOARD_FEATURES": "agents.interrupts", "CALLBOARD_AGENTS_CANCEL_GRACE_S": "1"}
     first = start(**grace)
     root = first.create(work, mode="work")
     agent = spawn(first, root, "one", "stay there")
@@ -293,7 +293,7 @@ def test_peers_17_a_cancel_whose_server_died_in_its_grace_leaves_no_debt(
     start: Start, work: Path
 ) -> None:
     """The turn it was meant for is over: nothing is ended by the clock afterwards."""
-    on = {"CALLBOARD_FEATURES": "interrupts", "CALLBOARD_AGENTS_CANCEL_GRACE_S": "1"}
+    on = {"CALLBOARD_FEATURES": "agents.interrupts", "CALLBOARD_AGENTS_CANCEL_GRACE_S": "1"}
     first = start(**on)
     root = first.create(work, mode="work")
     agent = spawn(first, root, "one", "stay there")

@@ -48,7 +48,7 @@ def shows(*methods: str) -> Callable[[Any], Any]:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("methods")
-    policy = {"approvals": {"policy": {"run_command": "allow"}}, "features": ["messaging"]}
+    policy = {"approvals": {"policy": {"run_command": "allow"}}, "features": ["agents.messaging"]}
     with CheckedServer(
         folder, model=scenario(folder, SCENARIO), callboard={"config": policy}
     ) as running:

@@ -9,6 +9,7 @@ from attrs import frozen
 from callboard_rpc.common import Actor, CallId, Mode
 from callboard_rpc.errors import CallboardError
 
+from ..config.settings import AGENT_MESSAGING
 from ..models.catalog import ModelCatalog
 from ..sessions.cache import SessionCache
 from ..sessions.profiles import ProfileBook
@@ -110,7 +111,7 @@ class Examiner:
             scope=scope,
             agent_type=spawning.checked_type(wanted.agent_type),
             message_allow=spawning.checked_allow(name, wanted.message_allow),
-            can_write="messaging" in self._features and in_scope(WRITES, scope),
+            can_write=AGENT_MESSAGING in self._features and in_scope(WRITES, scope),
             call_id=caller.call_id,
             grant=caller.grant,
             delegation=delegation,

@@ -6,6 +6,7 @@ from callboard_rpc.common import Actor
 from callboard_rpc.events import AgentClosed
 
 from ..config import Settings
+from ..config.settings import AGENT_INTERRUPTS, AGENT_MESSAGING
 from ..features import Feature, Ground
 from ..log.transaction import Transaction
 from ..sessions.beginning import Opening
@@ -20,10 +21,6 @@ from .messaging_tools import MESSAGING_TOOLS
 from .projection import PROJECTION, SQL, find
 from .service import Agents
 from .tools import SEVEN
-
-INTERRUPTS = "interrupts"
-MESSAGING = "messaging"
-"""Names of what is off until the settings switch it on."""
 
 
 def feature(settings: Settings) -> Feature:
@@ -46,7 +43,7 @@ def feature(settings: Settings) -> Feature:
         name=SERVICE,
         tools=_tools(settings.features),
         sources=(interrupts.SOURCE,),
-        withholds=() if MESSAGING in settings.features else (siblings.KIND,),
+        withholds=() if AGENT_MESSAGING in settings.features else (siblings.KIND,),
         projections=(PROJECTION,),
         openings=(Opening(name=SERVICE, may_begin=may_begin, begun=reports.begun),),
         hooks=(ended, asks.ended),
@@ -60,8 +57,8 @@ def feature(settings: Settings) -> Feature:
 def _tools(features: Sequence[str]) -> tuple[Tool, ...]:
     return (
         *SEVEN,
-        *(INTERRUPT_TOOLS if INTERRUPTS in features else ()),
-        *(MESSAGING_TOOLS if MESSAGING in features else ()),
+        *(INTERRUPT_TOOLS if AGENT_INTERRUPTS in features else ()),
+        *(MESSAGING_TOOLS if AGENT_MESSAGING in features else ()),
     )
 
 

@@ -87,7 +87,7 @@ async def _show(console: Console, folder: Path, store: StoreOption | None) -> No
     environment = {
         **server_environment(store),
         "CALLBOARD_MODEL": "scripted/team",
-        "CALLBOARD_FEATURES": "interrupts,messaging",
+        "CALLBOARD_FEATURES": "agents.interrupts,agents.messaging",
     }
     options = ClientOptions(
         env=environment,

@@ -33,7 +33,10 @@ if TYPE_CHECKING:  # the answer to `initialize` waits for this module, and not f
 Source: TypeAlias = Literal["params", "client", "environment", "workspace", "user", "default"]
 
 EFFECTS: "tuple[Effect, ...]" = ("allow", "ask", "deny")
-FEATURES = ("interrupts", "messaging", "peers")
+AGENT_INTERRUPTS = "agents.interrupts"
+AGENT_MESSAGING = "agents.messaging"
+PEERS = "peers"
+FEATURES = (AGENT_INTERRUPTS, AGENT_MESSAGING, PEERS)
 """Experimental; all off unless named (PROTOCOL 1)."""
 
 EXPIRE_UNATTENDED_S = 600.0

@@ -5,9 +5,10 @@ from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as version_of
 from typing import Any, Final
 
+from ..config.settings import FEATURES
+
 NAME: Final = "callboard"
 
-_FEATURES = ("interrupts", "messaging", "peers")
 _PARTS = {"sessions": True, "approvals": True, "agents": True, "groups": False, "rooms": False,
           "schedules": False, "acp": False}  # fmt: skip
 
@@ -23,7 +24,7 @@ def version() -> str:
 def features(switched_on: Iterable[str]) -> dict[str, bool]:
     """What is there, and which experimental parts the configuration has switched on."""
     on = set(switched_on)
-    return {**_PARTS, **{name: name in on for name in _FEATURES}}
+    return {**_PARTS, **{name: name in on for name in FEATURES}}
 
 
 def greeting(

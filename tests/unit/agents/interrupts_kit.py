@@ -13,7 +13,7 @@ from callboard_rpc.common import RuleId, SessionId
 from harness.inside import CLIENT
 from harness.puppets import Pause, Scene, calls, of
 
-SWITCHED_ON = {"CALLBOARD_FEATURES": "interrupts"}
+SWITCHED_ON = {"CALLBOARD_FEATURES": "agents.interrupts"}
 LOOK = ("list_files", {"path": "."})
 ANOTHER = ("search_files", {"pattern": "x"})
 

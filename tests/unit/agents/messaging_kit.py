@@ -15,7 +15,7 @@ from callboard.models.base import ModelEvent, ModelRequest, ToolMessage
 from callboard.turns.reservation import Grant
 from harness.puppets import Pause, Scene, calls, of, pauses
 
-ON: Mapping[str, str] = {"CALLBOARD_FEATURES": "messaging"}
+ON: Mapping[str, str] = {"CALLBOARD_FEATURES": "agents.messaging"}
 
 
 @define

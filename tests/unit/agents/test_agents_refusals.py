@@ -21,7 +21,7 @@ from harness.puppets import Pause, calls, of, pauses, results, speaks, the_end
 
 pytestmark = pytest.mark.anyio
 
-MESSAGING = {"CALLBOARD_FEATURES": "messaging"}
+MESSAGING = {"CALLBOARD_FEATURES": "agents.messaging"}
 
 
 def spawning(**more: Any) -> tuple[str, dict[str, Any]]:

@@ -131,7 +131,7 @@ def test_protocol_7_the_named_variables_are_known(user_dir: Path) -> None:
         {
             "CALLBOARD_STORE": "/data/x.db",
             "CALLBOARD_MODEL": "openai/gpt",
-            "CALLBOARD_FEATURES": "interrupts,messaging, peers",
+            "CALLBOARD_FEATURES": "agents.interrupts,agents.messaging, peers",
             "CALLBOARD_APPROVALS_POLICY": "run_command=deny,write_file(src/**)=allow",
             "CALLBOARD_TOOLS_ENVIRONMENT_ALLOW": "FOO,BAR",
             "CALLBOARD_LIMITS_TURN_TOTAL_S": "1.5",
@@ -146,7 +146,7 @@ def test_protocol_7_the_named_variables_are_known(user_dir: Path) -> None:
     assert loaded.warnings == ()
     assert store_path(settings) == Path("/data/x.db").absolute()
     assert settings.model == "openai/gpt"
-    assert settings.features == ("interrupts", "messaging", "peers")
+    assert settings.features == ("agents.interrupts", "agents.messaging", "peers")
     assert settings.approvals.policy == {"run_command": "deny", "write_file(src/**)": "allow"}
     assert settings.tools.environment_allow == ("FOO", "BAR")
     assert settings.limits.turn_total_s == 1.5
@@ -164,7 +164,7 @@ def test_protocol_7_the_named_variables_are_known(user_dir: Path) -> None:
         ("limits = 5\n", 1, "limits", "expected a table"),
         ('[approvals]\nmode = "yolo"\n', 2, "approvals.mode", "one of ask, plan, work"),
         ('[approvals.policy]\nrun = "maybe"\n', 1, "approvals.policy", "run: expected one of allow"),
-        ('features = ["teleport"]\n', 1, "features", "some of interrupts, messaging, peers"),
+        ('features = ["teleport"]\n', 1, "features", "some of agents.interrupts, agents.messaging, peers"),
         ("[context]\ncompact_at = nan\n", 2, "context.compact_at", "a number from 0.1 to 1"),
         ("[context]\ncompact_at = inf\n", 2, "context.compact_at", "a number from 0.1 to 1"),
         ("[limits]\nqeue = 5\n", 2, "limits.qeue", "did you mean limits.queue?"),

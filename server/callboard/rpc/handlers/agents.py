@@ -26,6 +26,7 @@ from ...agents.interrupts import Verb
 from ...agents.reading import Place
 from ...agents.service import Agents
 from ...agents.waiting import DEFAULT_WAIT_S
+from ...config.settings import AGENT_INTERRUPTS, AGENT_MESSAGING
 from ...host import Host
 from ..call import Call, Handler
 from ..pages import page_size, sized
@@ -113,7 +114,7 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
 
     async def interrupt(call: Call, params: AgentInterruptParams) -> AgentInterruptResult:
         if params.kind != "abort":
-            _must_be_on(host, "interrupts", f"an agent cannot be told to {params.kind}")
+            _must_be_on(host, AGENT_INTERRUPTS, f"an agent cannot be told to {params.kind}")
         done = await agents.interrupt(
             params.agent_id,
             Verb(kind=params.kind, by=actor_of(call), origin="user", reason=params.reason),
@@ -127,7 +128,7 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
         return await result(params.agent_id)
 
     async def reply(call: Call, params: AgentReplyParams) -> AgentReplyResult:
-        _must_be_on(host, "messaging", "no agent asks anything")
+        _must_be_on(host, AGENT_MESSAGING, "no agent asks anything")
         by = actor_of(call)
         asked = await agents.reply(params.ask_id, params.text, author=_person(by), by=by)
         return replied(host, asked.agent_id, asked.ask_id)
