@@ -148,7 +148,7 @@ async def _at_once(count: int) -> tuple[list[float], list[float], list[float]]:
 
 def measure(thorough: float) -> list[Figure]:
     spawned, prompted = asyncio.run(_spawned(rounds(40, thorough)))
-    ours, bare, looks = asyncio.run(_at_once(rounds(9, thorough)))
+    ours, bare, looks = asyncio.run(_at_once(rounds(25, thorough)))
     return [
         Figure(
             name="spawn to the agent's first request",

@@ -1,13 +1,15 @@
 """What commits, of whatever process, mean for the agents that this host serves: who is to be woken."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
+
+import orjson
 
 from ..log.log import Log
 from ..log.record import Record
 from ..sessions.dispatch import Dispatcher
 from ..sessions.inbox import runs as inbox_runs
-from .projection import SQL, find
+from .projection import SQL
 
 
 class Attention:
@@ -27,42 +29,54 @@ class Attention:
         log.listen(self._heard)
 
     def _heard(self, records: list[Record]) -> None:
+        told: set[str] = set()
+        resting: set[str] = set()
         for record in records:
             match record.type:
                 case "agent_report_created":
-                    self._parent_told(record)
+                    told.add(record.session_id)
                 case "agent_asked":
                     self.deadlines_changed.set()
-                    self._parent_told(record)
+                    told.add(record.session_id)
                 case "agent_interrupt_requested":
                     self.deadlines_changed.set()
                 case "turn_finished" | "turn_parked" | "session_closed" | "agent_interrupted":
-                    self._slot_free(record.session_id)
+                    resting.add(record.session_id)
                 case "session_deleted":
                     # whose it was is not known any more
                     for (parent_id,) in self._log.glance(SQL["parents_waited_for"]):
                         self._wake_children(parent_id)
                 case _:
                     pass
+        if told:
+            self._parents_told(told)
+        if resting:
+            self._slots_free(resting)
 
-    def _parent_told(self, record: Record) -> None:
-        agent = find(self._log.glance, record.session_id)
-        if agent is not None and inbox_runs.due(
-            self._log.glance, agent.parent_id, self._dispatcher.host_id, self._log.now()
-        ):
-            self._wake(agent.parent_id)
+    def _parents_told(self, children: set[str]) -> None:
+        now = self._log.now()
+        for parent_id in self._by_parent(children):
+            if inbox_runs.due(self._log.glance, parent_id, self._dispatcher.host_id, now):
+                self._wake(parent_id)
 
-    def _slot_free(self, session_id: str) -> None:
-        """A child has ended its turn, or will begin none: another one of its parent may begin."""
-        agent = find(self._log.glance, session_id)
-        if agent is not None:
-            self._wake_children(agent.parent_id, but=session_id)
+    def _slots_free(self, children: set[str]) -> None:
+        """Children have ended their turns, or will begin none: others of their parents may begin."""
+        for parent_id, resting in self._by_parent(children).items():
+            self._wake_children(parent_id, but=resting)
 
-    def _wake_children(self, parent_id: str, *, but: str | None = None) -> None:
+    def _by_parent(self, session_ids: set[str]) -> dict[str, set[str]]:
+        """Those of the sessions that are agents, by whose they are."""
+        groups: dict[str, set[str]] = {}
+        listed = orjson.dumps(sorted(session_ids)).decode()
+        for agent_id, parent_id in self._log.glance(SQL["parents"], listed):
+            groups.setdefault(parent_id, set()).add(agent_id)
+        return groups
+
+    def _wake_children(self, parent_id: str, *, but: Collection[str] = ()) -> None:
         for (waiting,) in self._log.glance(
             SQL["waiting_children"], parent_id, self._dispatcher.host_id
         ):
-            if waiting != but:
+            if waiting not in but:
                 self._wake(waiting)
 
     def _wake(self, session_id: str) -> None:

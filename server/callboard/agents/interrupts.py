@@ -38,7 +38,7 @@ from ..turns.reservation import SYSTEM, Grant
 from .frames import REASON_CHARS, element
 from .mail import must_be_open
 from .naming import invalid
-from .projection import SQL, find
+from .projection import SQL, find, find_interrupted
 from .state import AgentState
 
 WIND_DOWN_REQUESTS = 2
@@ -218,7 +218,7 @@ _CANCEL = (
 
 
 def _waiting(query: Query, grant: Grant) -> AgentState | None:
-    agent = find(query, grant.session_id)
+    agent = find_interrupted(query, grant.session_id)
     if agent is None or agent.pending is None or agent.pending.kind not in ("steer", "cancel"):
         return None
     return agent
@@ -265,7 +265,7 @@ def _drain(tx: Transaction, grant: Grant) -> bool:
 
 def _requests_left(query: Query, grant: Grant) -> int | None:
     """How many requests an agent that winds down may yet make; None for one that does not."""
-    agent = find(query, grant.session_id)
+    agent = find_interrupted(query, grant.session_id)
     if agent is None or agent.winding is None:
         return None
     rows = query(SQL["requests_since"], grant.session_id, grant.turn_id, agent.winding.interrupt_id)

@@ -69,6 +69,12 @@ def find(query: Query, agent_id: str) -> AgentState | None:
     return agent_of(rows[0]) if rows else None
 
 
+def find_interrupted(query: Query, agent_id: str) -> AgentState | None:
+    """The agent of this id, if an interrupt waits for it, or it winds down for one."""
+    rows = query(SQL["interrupted_agent"], agent_id)
+    return agent_of(rows[0]) if rows else None
+
+
 def _keep(tx: Transaction, agent: AgentState, pos: int) -> None:
     tx.execute(
         SQL["keep"],

@@ -17,6 +17,13 @@ ON CONFLICT (agent_id) DO UPDATE SET
   pending = excluded.pending, winding = excluded.winding, deadline_at = excluded.deadline_at,
   closing = excluded.closing;
 
+-- An agent that is told something, or was and winds down for it. Most sessions are none.
+-- name: interrupted_agent
+SELECT agent_id, root_id, parent_id, name, agent_type, depth_left, message_allow, status, report,
+       interrupted, pending, winding, deadline_at, closing
+FROM agents WHERE agent_id = ?
+  AND (pending IS NOT NULL OR winding IS NOT NULL);
+
 -- name: open_of_name
 SELECT agent_id FROM agents WHERE parent_id = ? AND name = ? AND status <> 'closed';
 
@@ -53,6 +60,9 @@ CROSS JOIN agents a ON a.agent_id = w.session_id
 LEFT JOIN owners o ON o.session_id = a.agent_id
 WHERE a.parent_id = ?1 AND a.status <> 'closed' AND o.fence IS NULL
 ORDER BY a.spawned_pos;
+
+-- name: parents
+SELECT a.agent_id, a.parent_id FROM json_each(?) j CROSS JOIN agents a ON a.agent_id = j.value;
 
 -- name: parents_waited_for
 SELECT DISTINCT parent_id FROM agents WHERE status = 'starting';

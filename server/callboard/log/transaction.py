@@ -83,10 +83,15 @@ class Writing:
 
 
 def _json(value: Any) -> str:
+    return _json_as_it_is(value) or orjson.dumps(all_well_formed(value)).decode()
+
+
+def _json_as_it_is(value: Any) -> str | None:
+    """None for a value with half a character in some text (interrupts-and-peers 72)."""
     try:
         return orjson.dumps(value).decode()
-    except TypeError:  # half a character in some text (interrupts-and-peers 72)
-        return orjson.dumps(all_well_formed(value)).decode()
+    except TypeError:
+        return None
 
 
 @functools.lru_cache(maxsize=1024)
@@ -186,7 +191,9 @@ class Transaction:
         row = self.one(SQL["next_seq"], session_id)
         if row is None:
             raise CallboardError("sessionNotFound", f"there is no session {session_id[:80]!r}")
-        text = self.encode(session_id, unstructure(data))
+        plain = unstructure(data)
+        given = _json_as_it_is(plain)
+        text = self._kept(session_id, given or _json(plain))
         record = Record(
             pos=0,
             session_id=session_id,
@@ -198,6 +205,7 @@ class Transaction:
             turn_id=turn_id,
             fence=fence,
             data=text,
+            value=data if text == given else None,  # what was changed is read as it was written
             root_id=row[1],
         )
         self.place(record)
@@ -262,8 +270,11 @@ class Transaction:
 
     def encode(self, session_id: str, value: Any) -> str:
         """An event's data as it is stored: clean, and with its large texts in blobs."""
+        return self._kept(session_id, _json(value))
+
+    def _kept(self, session_id: str, text: str) -> str:
         # the secrets go first: a cut could leave half of one, and a blob's address tells its content
-        text = self.writing.redact(_json(value))
+        text = self.writing.redact(text)
         if len(text) > LARGE:
             slim, parts = spill(orjson.loads(text))
             if parts:

@@ -321,7 +321,23 @@ class Dispatcher:
                     await self._fail(live, fault)
         finally:
             self._ended(live)
-        await self._go_on(live.session_id)
+        if self._may_be_next(live.session_id):
+            await self._go_on(live.session_id)
+
+    def _may_be_next(self, session_id: str) -> bool:
+        """Whether something waits behind a turn that has ended here. A look at what is committed is enough:
+        whoever commits more from now on wakes the session, and finds it free."""
+        glance = self._log.glance
+        try:
+            return bool(
+                glance(TURN_SQL["ours_wait"], session_id, self.host_id, self._takes_up)
+                or inbox.due(
+                    glance, session_id, self.host_id, self._log.now(), adopts=self._takes_up
+                )
+                or glance(TURN_SQL["parked_turn"], session_id)
+            )
+        except CallboardError:
+            return True  # it is looked at until it can be seen
 
     async def _fail(self, live: LiveTurn, fault: Exception) -> None:
         """Ends a turn that could not be built (its model is gone, its folder is)."""

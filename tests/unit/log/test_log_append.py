@@ -337,6 +337,26 @@ async def test_secrets_reach_neither_events_nor_blobs_nor_drafts(store_path: Pat
     assert ("Ab1" * 4).encode() not in raw
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["plain", "\ud83d alone", "sk-" + "Ab1" * 16, "long " * 40_000, "\u202e\U0001f642 caf\u00e9"],
+    ids=["plain", "half a character", "secret", "spilled", "astral"],
+)
+async def test_whoever_hears_of_an_event_reads_what_a_later_reader_reads(
+    store_path: Path, text: str
+) -> None:
+    async with log_at(store_path, redact=Redactor().json_text) as log:
+        await session_in(log)
+        heard: list[Record] = []
+        log.listen(heard.extend)
+        given = called("c1", given=[text, {"deep": text}])
+        for event in (given, returned("c1", text), said(text)):
+            await log.append("ses_a", event, actor=CLIENT, turn_id="trn_1")
+        stored = (await log.session("ses_a"))[1:]
+        assert [r.value for r in heard] == [r.value for r in stored]
+        assert [r.data for r in heard] == [r.data for r in stored]
+
+
 async def test_one_decision_reads_its_own_writes_and_appends_several_events(
     store_path: Path,
 ) -> None:

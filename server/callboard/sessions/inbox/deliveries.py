@@ -74,8 +74,10 @@ def deliver(
             f"{waiting} deliveries wait in session {session_id}; try again when a turn has taken some in",
             retry_after_ms=5_000,
         )
-    tx.execute(SQL["open_inbox"], session_id)
-    generation: int = tx.value(SQL["next_generation"], session_id)
+    generation: int | None = tx.value(SQL["next_generation"], session_id)
+    if generation is None:  # the first one, or the first since an import
+        generation = tx.value(SQL["open_inbox"], session_id)
+        assert generation is not None
     tx.execute(
         SQL["insert"],
         session_id,
@@ -121,13 +123,6 @@ def _must_be_open(tx: Transaction, session_id: str, *, archived_too: bool) -> No
     refuse_unless_open(session_id, closed=bool(row[0]), archived=archived)
 
 
-def watermarks(tx: Transaction, session_id: str) -> Watermarks:
-    row = tx.one(SQL["watermarks"], session_id)
-    if row is None:
-        return Watermarks()
-    return Watermarks(delivered=row[0], interrupts=row[1], activated=row[2])
-
-
 def authorise(tx: Transaction, session_id: str, generation: int) -> Watermarks:
     """Lets turns take in everything up to `generation`. Starts none by itself, but for recovery: what
     was authorised is not forgotten when this process dies.
@@ -135,8 +130,9 @@ def authorise(tx: Transaction, session_id: str, generation: int) -> Watermarks:
     A producer whose delivery ends a wait calls it when that wait is durably over, no earlier. Raises
     invalidParams for a generation that was never delivered.
     """
-    policy = tx.value(SQL["policy"], session_id, generation) or "respect_wait"
-    reached = watermarks(tx, session_id).authorise(generation, policy)
+    row = tx.one(SQL["watermarks"], session_id, generation) or (0, 0, 0, None)
+    so_far = Watermarks(delivered=row[0], interrupts=row[1], activated=row[2])
+    reached = so_far.authorise(generation, row[3] or "respect_wait")
     tx.execute(SQL["set_watermarks"], reached.interrupts, reached.activated, session_id)
     return reached
 
@@ -156,27 +152,34 @@ def ask(
     The wish is durable: a turn that ends without having taken the delivery in has a successor, once.
     Raises invalidParams for a generation that was not authorised.
     """
-    if not 1 <= generation <= watermarks(tx, session_id).activated:
+    activated, attempts, is_tried_now = tx.one(SQL["asked_of"], session_id, generation) or (
+        0,
+        None,
+        0,
+    )
+    if not 1 <= generation <= activated:
         raise CallboardError(
             "invalidParams",
             f"generation {generation} of session {session_id} is not authorised; authorise it first",
         )
-    row = tx.one(SQL["asked_of"], session_id, generation)
-    if row is None:
+    if attempts is None:
         return Coalesced()  # a turn has taken it in
-    attempts, is_tried_now = row
     if not is_tried_now:
         if attempts >= MAX_ATTEMPTS:
             set_aside_exhausted(tx, session_id)
             return Coalesced()
         tx.execute(SQL["ask"], host_id, session_id, generation)
-    return outlook(tx.all, session_id, generation)
+    return _taker(tx.all, session_id, generation)
 
 
 def outlook(query: Query, session_id: str, generation: int) -> ActiveNotified | Coalesced | None:
     """Who will take in a delivery that was asked for; None when nobody has the session."""
-    if not query(SQL["asked_of"], session_id, generation):
+    if not query(SQL["waits"], session_id, generation):
         return Coalesced()
+    return _taker(query, session_id, generation)
+
+
+def _taker(query: Query, session_id: str, generation: int) -> ActiveNotified | Coalesced | None:
     rows = query(SQL["taker"], session_id, generation)
     if not rows:
         return None

@@ -1,12 +1,15 @@
 -- What producers do.
 
+-- How far an inbox has come, and what one of its deliveries does to a turn that runs.
 -- name: watermarks
-SELECT delivered, interrupts, activated FROM inboxes WHERE session_id = ?;
+SELECT n.delivered, n.interrupts, n.activated, i.policy FROM inboxes n
+LEFT JOIN inbox i ON i.session_id = n.session_id AND i.generation = ?2
+WHERE n.session_id = ?1;
 
 -- name: open_inbox
 INSERT INTO inboxes (session_id, delivered)
-VALUES (?1, (SELECT coalesce(max(generation), 0) FROM receipts WHERE session_id = ?1))
-ON CONFLICT (session_id) DO NOTHING;
+VALUES (?1, 1 + (SELECT coalesce(max(generation), 0) FROM receipts WHERE session_id = ?1))
+RETURNING delivered;
 
 -- name: next_generation
 UPDATE inboxes SET delivered = delivered + 1 WHERE session_id = ? RETURNING delivered;
@@ -27,13 +30,15 @@ INSERT INTO inbox (session_id, generation, delivery_id, digest, kind, policy, bo
                    delivered_at, host_id)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
--- name: policy
-SELECT policy FROM inbox WHERE session_id = ? AND generation = ?;
+-- name: waits
+SELECT 1 FROM inbox WHERE session_id = ? AND generation = ?;
 
+-- How far turns may take things in, and, while it waits, how often a delivery was tried, and whether it is now.
 -- name: asked_of
-SELECT i.attempts, coalesce(i.turn_id = o.turn_id, 0) FROM inbox i
-LEFT JOIN owners o ON o.session_id = i.session_id
-WHERE i.session_id = ? AND i.generation = ?;
+SELECT n.activated, i.attempts, coalesce(i.turn_id = o.turn_id, 0) FROM inboxes n
+LEFT JOIN inbox i ON i.session_id = n.session_id AND i.generation = ?2
+LEFT JOIN owners o ON o.session_id = n.session_id
+WHERE n.session_id = ?1;
 
 -- name: taker
 SELECT o.turn_id, o.kind, o.state, coalesce(n.selected_by = o.turn_id AND n.selected <> ?2, 0)
@@ -103,7 +108,7 @@ SELECT generation FROM inbox
 WHERE session_id = ?1 AND generation <= ?2
   AND generation < coalesce((SELECT min(b.generation) FROM inbox b
                              WHERE b.session_id = ?1 AND b.claim_expires > ?3), 1 << 62)
-  AND kind NOT IN (SELECT value FROM json_each(?5))
+  AND instr(?5, ',' || kind || ',') = 0
 ORDER BY generation LIMIT ?4;
 
 -- name: selectable
