@@ -16,6 +16,8 @@ HostId = NewType("HostId", str)
 ReportId = NewType("ReportId", str)
 AskId = NewType("AskId", str)
 InterruptId = NewType("InterruptId", str)
+GroupId = NewType("GroupId", str)
+TaskId = NewType("TaskId", str)
 SubscriptionId = NewType("SubscriptionId", str)
 Cursor = NewType("Cursor", str)
 """Opaque position in a store's log. Order cursors only by handing them back to the server."""

@@ -20,6 +20,7 @@ from .common import (
     Failure,
     FileChange,
     ForkedFrom,
+    GroupId,
     HostId,
     InterruptId,
     Json,
@@ -31,6 +32,7 @@ from .common import (
     ReportId,
     RuleId,
     SessionId,
+    TaskId,
     ToolEffect,
     ToolKind,
     ToolStatus,
@@ -593,6 +595,112 @@ class AgentReplied:
     author: Author | None = None
 
 
+# --- groups -------------------------------------------------------------------------------------
+
+
+TaskStatus: TypeAlias = Literal[
+    "pending", "claimed", "in_progress", "completed", "blocked", "cancelled"
+]
+"""Of a task of a group. ``claimed`` and ``in_progress`` are active, ``completed`` and ``cancelled`` final.
+A blocked one can only be cancelled or given to somebody else."""
+
+GroupTarget: TypeAlias = Literal["agent", "root", "group"]
+"""To whom a message in a group goes: one member, the root, or everybody but its sender."""
+
+
+@frozen(kw_only=True)
+class AgentGroupCreated:
+    """The tree has a group, in its root session; there is one at the most (coordination 8.2)."""
+
+    group_id: GroupId
+    name: str
+
+
+@frozen(kw_only=True)
+class AgentGroupMemberJoined:
+    """An agent of the tree takes part. The root always does, without this event."""
+
+    group_id: GroupId
+    agent_id: SessionId
+
+
+@frozen(kw_only=True)
+class GroupTaskCreated:
+    """A pending task. `dependencies` are tasks that were there before. `required`: the root's work is not
+    complete before it is. `expected_paths` are what whoever does it expects to change."""
+
+    task_id: TaskId
+    group_id: GroupId
+    title: str
+    created_by: SessionId
+    description: str = ""
+    dependencies: tuple[TaskId, ...] = ()
+    required: bool = True
+    expected_paths: tuple[str, ...] = ()
+
+
+@frozen(kw_only=True)
+class GroupTaskClaimed:
+    """The agent owns the task now; nobody did before."""
+
+    task_id: TaskId
+    agent_id: SessionId
+
+
+@frozen(kw_only=True)
+class GroupTaskReleased:
+    """The task is pending again, and nobody's; the agent had it."""
+
+    task_id: TaskId
+    agent_id: SessionId
+
+
+@frozen(kw_only=True)
+class GroupTaskStatusChanged:
+    """`agent_id` has changed the task. `assignee` is its new owner, where the root has given it to
+    another one. What is empty leaves what was said before."""
+
+    task_id: TaskId
+    status: TaskStatus
+    agent_id: SessionId
+    assignee: SessionId | None = None
+    summary: str | None = None
+    reason: str | None = None
+    findings: tuple[str, ...] = ()
+    touched_files: tuple[str, ...] = ()
+
+
+@frozen(kw_only=True)
+class GroupMessageQueued:
+    """A message in the group is durable. `recipients` are those who get it: the members at this moment,
+    and the root, without the sender, where it is to the group."""
+
+    message_id: MessageId
+    group_id: GroupId
+    sender: SessionId
+    to: GroupTarget
+    recipients: tuple[SessionId, ...]
+    text: str
+
+
+@frozen(kw_only=True)
+class GroupMessageDelivered:
+    """In the session of a recipient, with the directive by which its model reads the message: it is
+    never delivered there again."""
+
+    message_id: MessageId
+    group_id: GroupId
+    sender: SessionId
+
+
+@frozen(kw_only=True)
+class CompletionChanged:
+    """The agent says that what it was asked for is implemented; nobody has verified it."""
+
+    completion: Literal["implemented_not_verified"]
+    summary: str = ""
+
+
 EventData: TypeAlias = (
     Message
     | Directive
@@ -635,6 +743,15 @@ EventData: TypeAlias = (
     | AgentClosed
     | AgentAsked
     | AgentReplied
+    | AgentGroupCreated
+    | AgentGroupMemberJoined
+    | GroupTaskCreated
+    | GroupTaskClaimed
+    | GroupTaskReleased
+    | GroupTaskStatusChanged
+    | GroupMessageQueued
+    | GroupMessageDelivered
+    | CompletionChanged
 )
 
 EVENT_TYPES: dict[str, type[Any]] = {
@@ -679,6 +796,15 @@ EVENT_TYPES: dict[str, type[Any]] = {
     "agent_closed": AgentClosed,
     "agent_asked": AgentAsked,
     "agent_replied": AgentReplied,
+    "agent_group_created": AgentGroupCreated,
+    "agent_group_member_joined": AgentGroupMemberJoined,
+    "group_task_created": GroupTaskCreated,
+    "group_task_claimed": GroupTaskClaimed,
+    "group_task_released": GroupTaskReleased,
+    "group_task_status_changed": GroupTaskStatusChanged,
+    "group_message_queued": GroupMessageQueued,
+    "group_message_delivered": GroupMessageDelivered,
+    "completion_changed": CompletionChanged,
 }
 
 EVENT_NAMES: dict[type[Any], str] = {cls: name for name, cls in EVENT_TYPES.items()}

@@ -38,6 +38,24 @@ from .approvals import (
     RuleResult,
 )
 from .common import Empty, Page
+from .groups import (
+    GroupGetParams,
+    GroupGetResult,
+    GroupMessage,
+    GroupMessageListParams,
+    GroupMessageSendParams,
+    GroupMessageSendResult,
+    GroupTask,
+    TaskBlockParams,
+    TaskCancelParams,
+    TaskClaimParams,
+    TaskCompleteParams,
+    TaskCreateParams,
+    TaskListParams,
+    TaskParams,
+    TaskReassignParams,
+    TaskResult,
+)
 from .history import (
     QueuedPrompt,
     SessionForkParams,
@@ -135,6 +153,7 @@ _SESSION = ("sessionNotFound",)
 _OPEN = ("sessionNotFound", "sessionClosed", "sessionArchived")
 _STORE = ("storeBusy", "storeReadOnly", "storeFull")
 _AGENT = ("agentNotFound", "agentClosed")
+_TASK = (*_OPEN, "taskNotFound", "transitionNotAllowed")
 
 _TABLE = (
     Method(
@@ -523,6 +542,99 @@ _TABLE = (
         mutates=True,
         errors=("askNotFound", "askSettled", "featureDisabled", "messageTooLarge", *_STORE),
         doc="Answers an agent's question for its parent.",
+    ),
+    Method(
+        name="group/get",
+        params=GroupGetParams,
+        result=GroupGetResult,
+        errors=_SESSION,
+        doc="The group of a tree: its members, and how its tasks stand.",
+    ),
+    Method(
+        name="group/taskCreate",
+        params=TaskCreateParams,
+        result=TaskResult,
+        mutates=True,
+        errors=(*_OPEN, "invalidGraph", "limitReached", *_STORE),
+        doc="A new task.",
+    ),
+    Method(
+        name="group/taskList",
+        params=TaskListParams,
+        result=Page[GroupTask],
+        errors=(*_SESSION, "invalidCursor"),
+        doc="The tasks of a group.",
+    ),
+    Method(
+        name="group/taskClaim",
+        params=TaskClaimParams,
+        result=TaskResult,
+        mutates=True,
+        errors=(*_TASK, "taskNotClaimable", "taskNotReady", "notAMember", "agentClosed", *_STORE),
+        doc="Takes a ready task, or gives it to a member.",
+    ),
+    Method(
+        name="group/taskStart",
+        params=TaskParams,
+        result=TaskResult,
+        mutates=True,
+        errors=(*_TASK, "notOwner", *_STORE),
+        doc="Begins a task that the root owns.",
+    ),
+    Method(
+        name="group/taskComplete",
+        params=TaskCompleteParams,
+        result=TaskResult,
+        mutates=True,
+        errors=(*_TASK, "notOwner", *_STORE),
+        doc="Completes a task that the root owns.",
+    ),
+    Method(
+        name="group/taskBlock",
+        params=TaskBlockParams,
+        result=TaskResult,
+        mutates=True,
+        errors=(*_TASK, "notOwner", *_STORE),
+        doc="Says what keeps the root from doing a task that it owns.",
+    ),
+    Method(
+        name="group/taskRelease",
+        params=TaskParams,
+        result=TaskResult,
+        mutates=True,
+        errors=(*_TASK, "notOwner", *_STORE),
+        doc="Gives back a task that the root owns.",
+    ),
+    Method(
+        name="group/taskCancel",
+        params=TaskCancelParams,
+        result=TaskResult,
+        mutates=True,
+        errors=(*_TASK, *_STORE),
+        doc="Cancels a task, whosever it is.",
+    ),
+    Method(
+        name="group/taskReassign",
+        params=TaskReassignParams,
+        result=TaskResult,
+        mutates=True,
+        errors=(*_TASK, "taskNotReady", "notAMember", "agentClosed", *_STORE),
+        doc="Gives a task to a member.",
+    ),
+    Method(
+        name="group/messageSend",
+        params=GroupMessageSendParams,
+        result=GroupMessageSendResult,
+        mutates=True,
+        errors=(*_OPEN, "notAMember", "messageTooLong", "limitReached", *_STORE),
+        doc="Writes to members of the group; wakes nobody.",
+    ),
+    Method(
+        name="group/messageList",
+        params=GroupMessageListParams,
+        result=Page[GroupMessage],
+        errors=(*_SESSION, "notAMember", "invalidCursor"),
+        doc="What was written to a member.",
     ),
     Method(
         name="event/batch",

@@ -30,7 +30,8 @@ from .turns.finish import Hook
 @frozen(kw_only=True)
 class Ground:
     """What a feature's service is built on. `model_of` names the model that a session would use now;
-    `spawn` gives a task to the host."""
+    `spawn` gives a task to the host. `services` are those of all features, by name, once they are built:
+    for whoever works with another one, when it does."""
 
     host_id: str
     settings: Settings
@@ -45,6 +46,7 @@ class Ground:
     profiles: Callable[[str], ProfileBook]
     model_of: Callable[[str], Awaitable[str]]
     spawn: Callable[[Callable[[], Awaitable[None]], str], None]
+    services: Mapping[str, Any]
 
 
 @frozen(kw_only=True)

@@ -22,6 +22,7 @@ from .approvals.service import Approvals
 from .config import Loaded, Settings
 from .environment import Environment
 from .features import Feature, Ground
+from .groups.feature import feature as groups
 from .hooks.service import HookSpace
 from .log.clock import parse, utc_now
 from .log.ids import IdSource
@@ -90,7 +91,7 @@ _LOOK_AGAIN_S = 1.0
 
 def builtin_features(settings: Settings) -> tuple[Feature, ...]:
     """The features of every host."""
-    return (agents(settings),)
+    return (agents(settings), groups())
 
 
 @define(kw_only=True)
@@ -404,6 +405,7 @@ def _compose(
         profiles=environment.profiles_for,
         model_of=model_of,
         spawn=tasks.spawn,
+        services=of_features,
     )
     for feature in features:
         of_features.update(feature.tool_services)

@@ -41,6 +41,11 @@ local M = {}
 
 ---@alias callboard.EventId string
 
+---@alias callboard.GroupId string
+
+---To whom a message in a group goes: one member, the root, or everybody but its sender.
+---@alias callboard.GroupTarget "agent"|"root"|"group"|string
+
 ---@alias callboard.HostId string
 
 ---@alias callboard.InterruptId string
@@ -83,6 +88,12 @@ local M = {}
 ---@alias callboard.Subject callboard.ToolCallSubject|callboard.CommandSubject|callboard.FileChangeSubject|callboard.FormSubject
 
 ---@alias callboard.SubscriptionId string
+
+---@alias callboard.TaskId string
+
+---Of a task of a group. ``claimed`` and ``in_progress`` are active, ``completed`` and ``cancelled`` final.
+---A blocked one can only be cancelled or given to somebody else.
+---@alias callboard.TaskStatus "pending"|"claimed"|"in_progress"|"completed"|"blocked"|"cancelled"|string
 
 ---@alias callboard.ToolEffect "read"|"write"|"execute"|"kernel"|string
 
@@ -168,6 +179,16 @@ local M = {}
 
 ---The agent's last event but ``session_closed``: nothing of it runs any more.
 ---@class callboard.AgentClosed
+
+---The tree has a group, in its root session; there is one at the most (coordination 8.2).
+---@class callboard.AgentGroupCreated
+---@field groupId callboard.GroupId
+---@field name string
+
+---An agent of the tree takes part. The root always does, without this event.
+---@class callboard.AgentGroupMemberJoined
+---@field groupId callboard.GroupId
+---@field agentId callboard.SessionId
 
 ---The agent was told, at its boundary, by the directive before this event.
 ---@class callboard.AgentInterruptConsumed
@@ -483,6 +504,11 @@ local M = {}
 ---@field cwd string
 ---@field type? "command"
 
+---The agent says that what it was asked for is implemented; nobody has verified it.
+---@class callboard.CompletionChanged
+---@field completion "implemented_not_verified"
+---@field summary? string
+
 ---@class callboard.ConfigGetParams
 ---@field cwd? string
 ---@field keys? string[]
@@ -522,6 +548,12 @@ local M = {}
 ---@class callboard.DeliveriesDropped
 ---@field deliveries callboard.Delivered[]
 ---@field reason string
+
+---A task that cannot become ready by itself: a dependency of it is blocked or cancelled.
+---@class callboard.DependencyFailure
+---@field taskId callboard.TaskId
+---@field dependencyId callboard.TaskId
+---@field status "blocked"|"cancelled"|string
 
 ---Queues (lengths), leases, hosts, and sizes in bytes.
 ---@class callboard.Diagnostics
@@ -658,6 +690,171 @@ local M = {}
 ---@field message string
 ---@field schema table<string, any>
 ---@field type? "form"
+
+---A group as it is now. Tasks stand in the order in which they were created. `required_unfinished`
+---are what keeps the root's work from being complete.
+---@class callboard.Group
+---@field groupId callboard.GroupId
+---@field rootId callboard.SessionId
+---@field name string
+---@field createdAt string
+---@field members callboard.GroupMember[]
+---@field counts callboard.GroupCounts
+---@field ready? callboard.GroupTask[]
+---@field active? callboard.GroupTask[]
+---@field blocked? callboard.GroupTask[]
+---@field dependencyFailures? callboard.DependencyFailure[]
+---@field conflicts? callboard.GroupConflict[]
+---@field requiredUnfinished? callboard.TaskId[]
+
+---Two active tasks that mean to change, or have changed, the same file. It forbids nothing.
+---@class callboard.GroupConflict
+---@field taskIds callboard.TaskId[]
+---@field path string
+
+---How many tasks there are of each kind; those that are `ready` are `pending`, too.
+---@class callboard.GroupCounts
+---@field total? integer
+---@field pending? integer
+---@field ready? integer
+---@field claimed? integer
+---@field inProgress? integer
+---@field completed? integer
+---@field blocked? integer
+---@field cancelled? integer
+
+---The group of the tree of `root_id` (its root, or any session of it).
+---@class callboard.GroupGetParams
+---@field rootId callboard.SessionId
+---@field _meta? table<string, any>
+
+---`group` is null until something was done with one.
+---@class callboard.GroupGetResult
+---@field cursor callboard.Cursor
+---@field group? callboard.Group
+
+---One who takes part. The root is the first, and has no `status` of an agent.
+---@class callboard.GroupMember
+---@field agentId callboard.SessionId
+---@field name string
+---@field isRoot? boolean
+---@field status? callboard.AgentStatus
+
+---A message as its recipient has it. `seen`: a turn of the recipient has read it.
+---@class callboard.GroupMessage
+---@field messageId callboard.MessageId
+---@field sender callboard.SessionId
+---@field senderName string
+---@field to callboard.GroupTarget
+---@field text string
+---@field at string
+---@field seen? boolean
+
+---In the session of a recipient, with the directive by which its model reads the message: it is
+---never delivered there again.
+---@class callboard.GroupMessageDelivered
+---@field messageId callboard.MessageId
+---@field groupId callboard.GroupId
+---@field sender callboard.SessionId
+
+---What was written to a member (to the root, unless `agent_id` names another), the newest first.
+---Looking marks nothing as read.
+---@class callboard.GroupMessageListParams
+---@field rootId callboard.SessionId
+---@field agentId? callboard.SessionId
+---@field cursor? string
+---@field limit? integer
+---@field _meta? table<string, any>
+
+---A page of a list. `next_cursor` is null on the last one.
+---@class callboard.GroupMessagePage
+---@field data callboard.GroupMessage[]
+---@field nextCursor? string
+
+---A message in the group is durable. `recipients` are those who get it: the members at this moment,
+---and the root, without the sender, where it is to the group.
+---@class callboard.GroupMessageQueued
+---@field messageId callboard.MessageId
+---@field groupId callboard.GroupId
+---@field sender callboard.SessionId
+---@field to callboard.GroupTarget
+---@field recipients callboard.SessionId[]
+---@field text string
+
+---`agent_id` goes with ``agent``, and with nothing else. `text` has 1 to 4,000 bytes.
+---@class callboard.GroupMessageSendParams
+---@field rootId callboard.SessionId
+---@field to callboard.GroupTarget
+---@field text string
+---@field agentId? callboard.SessionId
+---@field idempotencyKey? string
+---@field _meta? table<string, any>
+
+---@class callboard.GroupMessageSendResult
+---@field messageId callboard.MessageId
+---@field recipients callboard.SessionId[]
+---@field cursor callboard.Cursor
+
+---A task as it is now. `assignee` stays when it is completed, blocked or cancelled. `ready`: somebody
+---can claim it; `blockers` are its dependencies that are not completed.
+---@class callboard.GroupTask
+---@field taskId callboard.TaskId
+---@field groupId callboard.GroupId
+---@field title string
+---@field status callboard.TaskStatus
+---@field createdBy callboard.SessionId
+---@field createdAt string
+---@field updatedAt string
+---@field description? string
+---@field dependencies? callboard.TaskId[]
+---@field required? boolean
+---@field expectedPaths? string[]
+---@field assignee? callboard.SessionId
+---@field summary? string
+---@field reason? string
+---@field findings? string[]
+---@field touchedFiles? string[]
+---@field ready? boolean
+---@field blockers? callboard.TaskId[]
+
+---The agent owns the task now; nobody did before.
+---@class callboard.GroupTaskClaimed
+---@field taskId callboard.TaskId
+---@field agentId callboard.SessionId
+
+---A pending task. `dependencies` are tasks that were there before. `required`: the root's work is not
+---complete before it is. `expected_paths` are what whoever does it expects to change.
+---@class callboard.GroupTaskCreated
+---@field taskId callboard.TaskId
+---@field groupId callboard.GroupId
+---@field title string
+---@field createdBy callboard.SessionId
+---@field description? string
+---@field dependencies? callboard.TaskId[]
+---@field required? boolean
+---@field expectedPaths? string[]
+
+---A page of a list. `next_cursor` is null on the last one.
+---@class callboard.GroupTaskPage
+---@field data callboard.GroupTask[]
+---@field nextCursor? string
+
+---The task is pending again, and nobody's; the agent had it.
+---@class callboard.GroupTaskReleased
+---@field taskId callboard.TaskId
+---@field agentId callboard.SessionId
+
+---`agent_id` has changed the task. `assignee` is its new owner, where the root has given it to
+---another one. What is empty leaves what was said before.
+---@class callboard.GroupTaskStatusChanged
+---@field taskId callboard.TaskId
+---@field status callboard.TaskStatus
+---@field agentId callboard.SessionId
+---@field assignee? callboard.SessionId
+---@field summary? string
+---@field reason? string
+---@field findings? string[]
+---@field touchedFiles? string[]
 
 ---``capabilities.experimental.callboard`` of the answer to ``initialize``.
 ---@class callboard.HandshakeResult
@@ -1368,6 +1565,75 @@ local M = {}
 ---@field usage? callboard.Usage
 ---@field model? string
 
+---@class callboard.TaskBlockParams
+---@field rootId callboard.SessionId
+---@field taskId callboard.TaskId
+---@field reason string
+---@field idempotencyKey? string
+---@field _meta? table<string, any>
+
+---@class callboard.TaskCancelParams
+---@field rootId callboard.SessionId
+---@field taskId callboard.TaskId
+---@field reason? string
+---@field idempotencyKey? string
+---@field _meta? table<string, any>
+
+---Without `agent_id` the root claims it; with one it is given to that member, as by
+---``group/taskReassign``.
+---@class callboard.TaskClaimParams
+---@field rootId callboard.SessionId
+---@field taskId callboard.TaskId
+---@field agentId? callboard.SessionId
+---@field idempotencyKey? string
+---@field _meta? table<string, any>
+
+---@class callboard.TaskCompleteParams
+---@field rootId callboard.SessionId
+---@field taskId callboard.TaskId
+---@field summary string
+---@field findings? string[]
+---@field touchedFiles? string[]
+---@field idempotencyKey? string
+---@field _meta? table<string, any>
+
+---@class callboard.TaskCreateParams
+---@field rootId callboard.SessionId
+---@field title string
+---@field description? string
+---@field dependencies? callboard.TaskId[]
+---@field required? boolean
+---@field expectedPaths? string[]
+---@field idempotencyKey? string
+---@field _meta? table<string, any>
+
+---By creation, the oldest first.
+---@class callboard.TaskListParams
+---@field rootId callboard.SessionId
+---@field status? "open"|"ready"|"active"|"blocked"|"pending"|"completed"|"cancelled"|"all"
+---@field cursor? string
+---@field limit? integer
+---@field _meta? table<string, any>
+
+---One task of the tree's group: ``group/taskStart``, ``group/taskRelease``.
+---@class callboard.TaskParams
+---@field rootId callboard.SessionId
+---@field taskId callboard.TaskId
+---@field idempotencyKey? string
+---@field _meta? table<string, any>
+
+---Gives a task to a member, or to the root.
+---@class callboard.TaskReassignParams
+---@field rootId callboard.SessionId
+---@field taskId callboard.TaskId
+---@field agentId callboard.SessionId
+---@field idempotencyKey? string
+---@field _meta? table<string, any>
+
+---@class callboard.TaskResult
+---@field task callboard.GroupTask
+---@field cursor callboard.Cursor
+
 ---Plain or Markdown text.
 ---@class callboard.TextContent
 ---@field text string
@@ -1540,6 +1806,8 @@ local M = {}
 ---@field agent_asked callboard.AgentAsked
 ---@field agent_close_requested callboard.AgentCloseRequested
 ---@field agent_closed callboard.AgentClosed
+---@field agent_group_created callboard.AgentGroupCreated
+---@field agent_group_member_joined callboard.AgentGroupMemberJoined
 ---@field agent_interrupt_consumed callboard.AgentInterruptConsumed
 ---@field agent_interrupt_requested callboard.AgentInterruptRequested
 ---@field agent_interrupted callboard.AgentInterrupted
@@ -1552,9 +1820,16 @@ local M = {}
 ---@field approval_decision callboard.ApprovalDecision
 ---@field approval_request callboard.ApprovalRequest
 ---@field cancel_requested callboard.CancelRequested
+---@field completion_changed callboard.CompletionChanged
 ---@field deliveries_dropped callboard.DeliveriesDropped
 ---@field directive callboard.Directive
 ---@field error callboard.Error
+---@field group_message_delivered callboard.GroupMessageDelivered
+---@field group_message_queued callboard.GroupMessageQueued
+---@field group_task_claimed callboard.GroupTaskClaimed
+---@field group_task_created callboard.GroupTaskCreated
+---@field group_task_released callboard.GroupTaskReleased
+---@field group_task_status_changed callboard.GroupTaskStatusChanged
 ---@field message callboard.Message
 ---@field mode_changed callboard.ModeChanged
 ---@field model_changed callboard.ModelChanged
@@ -1634,6 +1909,30 @@ M.methods = {
   ["event/unsubscribe"] = "event/unsubscribe",
   -- Ends the process. Empty
   ["exit"] = "exit",
+  -- The group of a tree: its members, and how its tasks stand. GroupGetParams -> GroupGetResult
+  ["group/get"] = "group/get",
+  -- What was written to a member. GroupMessageListParams -> GroupMessagePage
+  ["group/messageList"] = "group/messageList",
+  -- Writes to members of the group; wakes nobody. GroupMessageSendParams -> GroupMessageSendResult
+  ["group/messageSend"] = "group/messageSend",
+  -- Says what keeps the root from doing a task that it owns. TaskBlockParams -> TaskResult
+  ["group/taskBlock"] = "group/taskBlock",
+  -- Cancels a task, whosever it is. TaskCancelParams -> TaskResult
+  ["group/taskCancel"] = "group/taskCancel",
+  -- Takes a ready task, or gives it to a member. TaskClaimParams -> TaskResult
+  ["group/taskClaim"] = "group/taskClaim",
+  -- Completes a task that the root owns. TaskCompleteParams -> TaskResult
+  ["group/taskComplete"] = "group/taskComplete",
+  -- A new task. TaskCreateParams -> TaskResult
+  ["group/taskCreate"] = "group/taskCreate",
+  -- The tasks of a group. TaskListParams -> GroupTaskPage
+  ["group/taskList"] = "group/taskList",
+  -- Gives a task to a member. TaskReassignParams -> TaskResult
+  ["group/taskReassign"] = "group/taskReassign",
+  -- Gives back a task that the root owns. TaskParams -> TaskResult
+  ["group/taskRelease"] = "group/taskRelease",
+  -- Begins a task that the root owns. TaskParams -> TaskResult
+  ["group/taskStart"] = "group/taskStart",
   -- Opens the conversation. InitializeParams -> InitializeResult
   ["initialize"] = "initialize",
   -- The client is ready. Empty

@@ -53,6 +53,11 @@ export type Effect = Open<"allow" | "ask" | "deny">;
 
 export type EventId = string;
 
+export type GroupId = string;
+
+/** To whom a message in a group goes: one member, the root, or everybody but its sender. */
+export type GroupTarget = Open<"agent" | "root" | "group">;
+
 export type HostId = string;
 
 export type InterruptId = string;
@@ -95,6 +100,14 @@ export type SessionStatus = Open<"idle" | "running" | "waiting_approval" | "park
 export type Subject = ToolCallSubject | CommandSubject | FileChangeSubject | FormSubject;
 
 export type SubscriptionId = string;
+
+export type TaskId = string;
+
+/**
+ * Of a task of a group. ``claimed`` and ``in_progress`` are active, ``completed`` and ``cancelled`` final.
+ * A blocked one can only be cancelled or given to somebody else.
+ */
+export type TaskStatus = Open<"pending" | "claimed" | "in_progress" | "completed" | "blocked" | "cancelled">;
 
 export type ToolEffect = Open<"read" | "write" | "execute" | "kernel">;
 
@@ -192,6 +205,18 @@ export interface AgentCloseRequested {
 
 /** The agent's last event but ``session_closed``: nothing of it runs any more. */
 export interface AgentClosed {
+}
+
+/** The tree has a group, in its root session; there is one at the most (coordination 8.2). */
+export interface AgentGroupCreated {
+  groupId: GroupId;
+  name: string;
+}
+
+/** An agent of the tree takes part. The root always does, without this event. */
+export interface AgentGroupMemberJoined {
+  groupId: GroupId;
+  agentId: SessionId;
 }
 
 /** The agent was told, at its boundary, by the directive before this event. */
@@ -574,6 +599,12 @@ export interface CommandSubject {
   type?: "command";
 }
 
+/** The agent says that what it was asked for is implemented; nobody has verified it. */
+export interface CompletionChanged {
+  completion: "implemented_not_verified";
+  summary?: string;
+}
+
 export interface ConfigGetParams {
   cwd?: string | null;
   keys?: string[] | null;
@@ -623,6 +654,13 @@ export interface Delivered {
 export interface DeliveriesDropped {
   deliveries: Delivered[];
   reason: string;
+}
+
+/** A task that cannot become ready by itself: a dependency of it is blocked or cancelled. */
+export interface DependencyFailure {
+  taskId: TaskId;
+  dependencyId: TaskId;
+  status: Open<"blocked" | "cancelled">;
 }
 
 /** Queues (lengths), leases, hosts, and sizes in bytes. */
@@ -784,6 +822,204 @@ export interface FormSubject {
   message: string;
   schema: JsonObject;
   type?: "form";
+}
+
+/**
+ * A group as it is now. Tasks stand in the order in which they were created. `required_unfinished`
+ * are what keeps the root's work from being complete.
+ */
+export interface Group {
+  groupId: GroupId;
+  rootId: SessionId;
+  name: string;
+  createdAt: string;
+  members: GroupMember[];
+  counts: GroupCounts;
+  ready?: GroupTask[];
+  active?: GroupTask[];
+  blocked?: GroupTask[];
+  dependencyFailures?: DependencyFailure[];
+  conflicts?: GroupConflict[];
+  requiredUnfinished?: TaskId[];
+}
+
+/** Two active tasks that mean to change, or have changed, the same file. It forbids nothing. */
+export interface GroupConflict {
+  taskIds: TaskId[];
+  path: string;
+}
+
+/** How many tasks there are of each kind; those that are `ready` are `pending`, too. */
+export interface GroupCounts {
+  total?: number;
+  pending?: number;
+  ready?: number;
+  claimed?: number;
+  inProgress?: number;
+  completed?: number;
+  blocked?: number;
+  cancelled?: number;
+}
+
+/** The group of the tree of `root_id` (its root, or any session of it). */
+export interface GroupGetParams {
+  rootId: SessionId;
+  _meta?: JsonObject | null;
+}
+
+/** `group` is null until something was done with one. */
+export interface GroupGetResult {
+  cursor: Cursor;
+  group?: Group | null;
+}
+
+/** One who takes part. The root is the first, and has no `status` of an agent. */
+export interface GroupMember {
+  agentId: SessionId;
+  name: string;
+  isRoot?: boolean;
+  status?: AgentStatus | null;
+}
+
+/** A message as its recipient has it. `seen`: a turn of the recipient has read it. */
+export interface GroupMessage {
+  messageId: MessageId;
+  sender: SessionId;
+  senderName: string;
+  to: GroupTarget;
+  text: string;
+  at: string;
+  seen?: boolean;
+}
+
+/**
+ * In the session of a recipient, with the directive by which its model reads the message: it is
+ * never delivered there again.
+ */
+export interface GroupMessageDelivered {
+  messageId: MessageId;
+  groupId: GroupId;
+  sender: SessionId;
+}
+
+/**
+ * What was written to a member (to the root, unless `agent_id` names another), the newest first.
+ * Looking marks nothing as read.
+ */
+export interface GroupMessageListParams {
+  rootId: SessionId;
+  agentId?: SessionId | null;
+  cursor?: string | null;
+  limit?: number | null;
+  _meta?: JsonObject | null;
+}
+
+/** A page of a list. `next_cursor` is null on the last one. */
+export interface GroupMessagePage {
+  data: GroupMessage[];
+  nextCursor?: string | null;
+}
+
+/**
+ * A message in the group is durable. `recipients` are those who get it: the members at this moment,
+ * and the root, without the sender, where it is to the group.
+ */
+export interface GroupMessageQueued {
+  messageId: MessageId;
+  groupId: GroupId;
+  sender: SessionId;
+  to: GroupTarget;
+  recipients: SessionId[];
+  text: string;
+}
+
+/** `agent_id` goes with ``agent``, and with nothing else. `text` has 1 to 4,000 bytes. */
+export interface GroupMessageSendParams {
+  rootId: SessionId;
+  to: GroupTarget;
+  text: string;
+  agentId?: SessionId | null;
+  idempotencyKey?: string | null;
+  _meta?: JsonObject | null;
+}
+
+export interface GroupMessageSendResult {
+  messageId: MessageId;
+  recipients: SessionId[];
+  cursor: Cursor;
+}
+
+/**
+ * A task as it is now. `assignee` stays when it is completed, blocked or cancelled. `ready`: somebody
+ * can claim it; `blockers` are its dependencies that are not completed.
+ */
+export interface GroupTask {
+  taskId: TaskId;
+  groupId: GroupId;
+  title: string;
+  status: TaskStatus;
+  createdBy: SessionId;
+  createdAt: string;
+  updatedAt: string;
+  description?: string;
+  dependencies?: TaskId[];
+  required?: boolean;
+  expectedPaths?: string[];
+  assignee?: SessionId | null;
+  summary?: string | null;
+  reason?: string | null;
+  findings?: string[];
+  touchedFiles?: string[];
+  ready?: boolean;
+  blockers?: TaskId[];
+}
+
+/** The agent owns the task now; nobody did before. */
+export interface GroupTaskClaimed {
+  taskId: TaskId;
+  agentId: SessionId;
+}
+
+/**
+ * A pending task. `dependencies` are tasks that were there before. `required`: the root's work is not
+ * complete before it is. `expected_paths` are what whoever does it expects to change.
+ */
+export interface GroupTaskCreated {
+  taskId: TaskId;
+  groupId: GroupId;
+  title: string;
+  createdBy: SessionId;
+  description?: string;
+  dependencies?: TaskId[];
+  required?: boolean;
+  expectedPaths?: string[];
+}
+
+/** A page of a list. `next_cursor` is null on the last one. */
+export interface GroupTaskPage {
+  data: GroupTask[];
+  nextCursor?: string | null;
+}
+
+/** The task is pending again, and nobody's; the agent had it. */
+export interface GroupTaskReleased {
+  taskId: TaskId;
+  agentId: SessionId;
+}
+
+/**
+ * `agent_id` has changed the task. `assignee` is its new owner, where the root has given it to
+ * another one. What is empty leaves what was said before.
+ */
+export interface GroupTaskStatusChanged {
+  taskId: TaskId;
+  status: TaskStatus;
+  agentId: SessionId;
+  assignee?: SessionId | null;
+  summary?: string | null;
+  reason?: string | null;
+  findings?: string[];
+  touchedFiles?: string[];
 }
 
 /** ``capabilities.experimental.callboard`` of the answer to ``initialize``. */
@@ -1614,6 +1850,86 @@ export interface Summary {
   model?: string | null;
 }
 
+export interface TaskBlockParams {
+  rootId: SessionId;
+  taskId: TaskId;
+  reason: string;
+  idempotencyKey?: string | null;
+  _meta?: JsonObject | null;
+}
+
+export interface TaskCancelParams {
+  rootId: SessionId;
+  taskId: TaskId;
+  reason?: string | null;
+  idempotencyKey?: string | null;
+  _meta?: JsonObject | null;
+}
+
+/**
+ * Without `agent_id` the root claims it; with one it is given to that member, as by
+ * ``group/taskReassign``.
+ */
+export interface TaskClaimParams {
+  rootId: SessionId;
+  taskId: TaskId;
+  agentId?: SessionId | null;
+  idempotencyKey?: string | null;
+  _meta?: JsonObject | null;
+}
+
+export interface TaskCompleteParams {
+  rootId: SessionId;
+  taskId: TaskId;
+  summary: string;
+  findings?: string[];
+  touchedFiles?: string[];
+  idempotencyKey?: string | null;
+  _meta?: JsonObject | null;
+}
+
+export interface TaskCreateParams {
+  rootId: SessionId;
+  title: string;
+  description?: string;
+  dependencies?: TaskId[];
+  required?: boolean;
+  expectedPaths?: string[];
+  idempotencyKey?: string | null;
+  _meta?: JsonObject | null;
+}
+
+/** By creation, the oldest first. */
+export interface TaskListParams {
+  rootId: SessionId;
+  status?: "open" | "ready" | "active" | "blocked" | "pending" | "completed" | "cancelled" | "all";
+  cursor?: string | null;
+  limit?: number | null;
+  _meta?: JsonObject | null;
+}
+
+/** One task of the tree's group: ``group/taskStart``, ``group/taskRelease``. */
+export interface TaskParams {
+  rootId: SessionId;
+  taskId: TaskId;
+  idempotencyKey?: string | null;
+  _meta?: JsonObject | null;
+}
+
+/** Gives a task to a member, or to the root. */
+export interface TaskReassignParams {
+  rootId: SessionId;
+  taskId: TaskId;
+  agentId: SessionId;
+  idempotencyKey?: string | null;
+  _meta?: JsonObject | null;
+}
+
+export interface TaskResult {
+  task: GroupTask;
+  cursor: Cursor;
+}
+
 /** Plain or Markdown text. */
 export interface TextContent {
   text: string;
@@ -1813,6 +2129,8 @@ export interface EventDataByType {
   agent_asked: AgentAsked;
   agent_close_requested: AgentCloseRequested;
   agent_closed: AgentClosed;
+  agent_group_created: AgentGroupCreated;
+  agent_group_member_joined: AgentGroupMemberJoined;
   agent_interrupt_consumed: AgentInterruptConsumed;
   agent_interrupt_requested: AgentInterruptRequested;
   agent_interrupted: AgentInterrupted;
@@ -1825,9 +2143,16 @@ export interface EventDataByType {
   approval_decision: ApprovalDecision;
   approval_request: ApprovalRequest;
   cancel_requested: CancelRequested;
+  completion_changed: CompletionChanged;
   deliveries_dropped: DeliveriesDropped;
   directive: Directive;
   error: Error;
+  group_message_delivered: GroupMessageDelivered;
+  group_message_queued: GroupMessageQueued;
+  group_task_claimed: GroupTaskClaimed;
+  group_task_created: GroupTaskCreated;
+  group_task_released: GroupTaskReleased;
+  group_task_status_changed: GroupTaskStatusChanged;
   message: Message;
   mode_changed: ModeChanged;
   model_changed: ModelChanged;
@@ -1859,6 +2184,8 @@ export const EVENT_TYPES: readonly EventType[] = [
   "agent_asked",
   "agent_close_requested",
   "agent_closed",
+  "agent_group_created",
+  "agent_group_member_joined",
   "agent_interrupt_consumed",
   "agent_interrupt_requested",
   "agent_interrupted",
@@ -1871,9 +2198,16 @@ export const EVENT_TYPES: readonly EventType[] = [
   "approval_decision",
   "approval_request",
   "cancel_requested",
+  "completion_changed",
   "deliveries_dropped",
   "directive",
   "error",
+  "group_message_delivered",
+  "group_message_queued",
+  "group_task_claimed",
+  "group_task_created",
+  "group_task_released",
+  "group_task_status_changed",
   "message",
   "mode_changed",
   "model_changed",
@@ -1954,6 +2288,30 @@ export interface Requests {
   "event/subscribe": { params: SubscribeParams; result: SubscribeResult };
   /** Ends a subscription; an unknown id succeeds. */
   "event/unsubscribe": { params: UnsubscribeParams; result: Empty };
+  /** The group of a tree: its members, and how its tasks stand. */
+  "group/get": { params: GroupGetParams; result: GroupGetResult };
+  /** What was written to a member. */
+  "group/messageList": { params: GroupMessageListParams; result: GroupMessagePage };
+  /** Writes to members of the group; wakes nobody. */
+  "group/messageSend": { params: GroupMessageSendParams; result: GroupMessageSendResult };
+  /** Says what keeps the root from doing a task that it owns. */
+  "group/taskBlock": { params: TaskBlockParams; result: TaskResult };
+  /** Cancels a task, whosever it is. */
+  "group/taskCancel": { params: TaskCancelParams; result: TaskResult };
+  /** Takes a ready task, or gives it to a member. */
+  "group/taskClaim": { params: TaskClaimParams; result: TaskResult };
+  /** Completes a task that the root owns. */
+  "group/taskComplete": { params: TaskCompleteParams; result: TaskResult };
+  /** A new task. */
+  "group/taskCreate": { params: TaskCreateParams; result: TaskResult };
+  /** The tasks of a group. */
+  "group/taskList": { params: TaskListParams; result: GroupTaskPage };
+  /** Gives a task to a member. */
+  "group/taskReassign": { params: TaskReassignParams; result: TaskResult };
+  /** Gives back a task that the root owns. */
+  "group/taskRelease": { params: TaskParams; result: TaskResult };
+  /** Begins a task that the root owns. */
+  "group/taskStart": { params: TaskParams; result: TaskResult };
   /** Opens the conversation. */
   "initialize": { params: InitializeParams; result: InitializeResult };
   /** Models that can be used, and why others cannot. */

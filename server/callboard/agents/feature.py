@@ -20,7 +20,11 @@ from .interrupt_tools import INTERRUPT_TOOLS
 from .messaging_tools import MESSAGING_TOOLS
 from .projection import PROJECTION, SQL, find
 from .service import Agents
+from .spawning import Delegation
 from .tools import SEVEN
+
+GROUPS = "groups"
+"""The feature in which agents own tasks."""
 
 
 def feature(settings: Settings) -> Feature:
@@ -69,6 +73,10 @@ def _closed(tx: Transaction, session_id: str, by: Actor) -> None:
 
 
 def _service(ground: Ground) -> Agents:
+    async def delegates(parent_id: str, task_id: str) -> Delegation:
+        # tasks are another feature's; whether there is one is known when an agent is to own a task
+        return await ground.services[GROUPS].delegation(parent_id, task_id)
+
     return Agents(
         ground.log,
         ground.dispatcher,
@@ -80,4 +88,5 @@ def _service(ground: Ground) -> Agents:
         settings=ground.settings,
         model_of=ground.model_of,
         spawn=ground.spawn,
+        delegates=delegates,
     )

@@ -9,7 +9,7 @@ from ..config.settings import FEATURES
 
 NAME: Final = "callboard"
 
-_PARTS = {"sessions": True, "approvals": True, "agents": True, "groups": False, "rooms": False,
+_PARTS = {"sessions": True, "approvals": True, "agents": True, "groups": True, "rooms": False,
           "schedules": False, "acp": False}  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from .boot import Boot
 from .call import Call, Handler, Heed, Served
 from .connection import Connection
 from .greeting import version
-from .handlers import agents, approvals, events, history, server, sessions, transfer
+from .handlers import agents, approvals, events, groups, history, server, sessions, transfer
 from .handlers.client import Clients, ClientState
 from .handlers.remade import remakes
 from .idempotency import StoredAnswers
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_SERVED = ("server", "config", "model", "profile", "session", "approval", "event", "agent")
+_SERVED = ("server", "config", "model", "profile", "session", "approval", "event", "agent", "group")
 """The families that a server without a store refuses by themselves; the rest is the protocol's own."""
 
 _WARM_AFTER_S = 0.3
@@ -53,6 +53,7 @@ def handlers_of(host: Host, clients: Clients) -> dict[str, Handler | Heed]:
         **history.handlers(host, clients),
         **approvals.handlers(host),
         **agents.handlers(host, clients),
+        **groups.handlers(host),
         **events.handlers(host, clients),
     }
     for feature in host.features:

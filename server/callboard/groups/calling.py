@@ -1,0 +1,111 @@
+"""What the tools of groups have in common: who calls, the codes of errors, and how a model reads a task."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from functools import wraps
+from typing import Any
+
+import attrs
+
+from callboard_rpc.common import Actor, SessionId
+from callboard_rpc.errors import CallboardError
+from callboard_rpc.groups import GroupTask
+
+from ..agents.calling import grant_of
+from ..tools.base import ToolContext, ToolFailure, ToolOutcome
+from ..tools.display import one_line
+from .membership import Participant, root_of
+from .service import Groups
+
+SERVICE = "groups"
+"""Under which name the host gives tools the `Groups`."""
+
+CODES: Mapping[str, str] = {
+    "invalidParams": "invalid_argument",
+    "invalidGraph": "invalid_argument",
+    "rootOnly": "root_only",
+    "taskNotFound": "unknown_task",
+    "taskNotClaimable": "not_claimable",
+    "taskNotReady": "task_not_ready",
+    "notOwner": "not_owner",
+    "transitionNotAllowed": "transition_not_allowed",
+    "notAMember": "not_a_member",
+    "agentClosed": "agent_closed",
+    "messageTooLong": "message_too_long",
+    "limitReached": "limit_reached",
+    "sessionClosed": "session_closed",
+    "sessionArchived": "session_archived",
+}
+"""What a model is told for an error's kind: a code that stays, before a text that may change."""
+
+_SUMMARY_CHARS = 200
+
+Run = Callable[[ToolContext, Any], Awaitable[ToolOutcome]]
+
+
+def groups_of(context: ToolContext) -> Groups:
+    service = context.services[SERVICE]
+    assert isinstance(service, Groups)
+    return service
+
+
+def with_codes(run: Run) -> Run:
+    """Turns the errors of groups into results that begin with their codes; what ends the turn (a store
+    that fails) is raised as it is."""
+
+    @wraps(run)
+    async def guarded(context: ToolContext, arguments: Any) -> ToolOutcome:
+        try:
+            return await run(context, arguments)
+        except CallboardError as error:
+            code = CODES.get(error.kind)
+            if code is None:
+                raise
+            raise ToolFailure(f"{code}: {error.message}") from error
+
+    return guarded
+
+
+def participant(context: ToolContext) -> Participant:
+    """The run that makes the call."""
+    return Participant(
+        root_id=root_of(groups_of(context).glance, context.session),
+        agent_id=SessionId(context.session),
+        by=Actor(kind="agent", id=context.session),
+        grant=grant_of(context),
+    )
+
+
+def refuse_other_fields(
+    arguments: Any, operation: str, allowed: Mapping[str, tuple[str, ...]]
+) -> None:
+    """Raises `ToolFailure` for a field that does not belong to the operation, and names those that do
+    (coordination 109)."""
+    given: dict[str, Any] = attrs.asdict(arguments, recurse=False)
+    for name, value in given.items():
+        if name != "op" and value is not None and name not in allowed[operation]:
+            fields = ", ".join(allowed[operation]) or "none"
+            raise ToolFailure(
+                f"invalid_argument: {operation} has no field {name!r}; its fields are: {fields}"
+            )
+
+
+def required(arguments: Any, operation: str, *names: str) -> None:
+    """Raises `ToolFailure` for one that is absent."""
+    for name in names:
+        if getattr(arguments, name) is None:
+            raise ToolFailure(f"invalid_argument: {operation} needs {name}")
+
+
+def task_line(task: GroupTask, named: Callable[[str], str]) -> str:
+    """A task on one line, with its whole id: status, id, title, owner, what it waits for, what came of it."""
+    parts = [f"{task.status} [{task.task_id}] {task.title}"]
+    if not task.required:
+        parts.append("optional")
+    if task.assignee is not None:
+        parts.append(f"owner: {named(task.assignee)}")
+    if task.blockers:
+        parts.append(f"waits for: {', '.join(task.blockers)}")
+    said = task.reason if task.status in ("blocked", "cancelled") else task.summary
+    if said:
+        parts.append(one_line(said, _SUMMARY_CHARS))
+    return " · ".join(parts)

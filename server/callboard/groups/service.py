@@ -1,0 +1,137 @@
+"""The groups of one store, as one host serves them. Every change is one transaction, in which everything is
+checked that it depends on: whichever process a participant is served by, the first one wins."""
+
+from collections.abc import Callable
+from typing import Literal, TypeVar
+
+from callboard_rpc.common import Actor, SessionId
+from callboard_rpc.convert import unstructure
+from callboard_rpc.events import GroupTarget
+from callboard_rpc.groups import GroupTask
+
+from ..log.log import Log
+from ..log.transaction import Transaction
+from ..turns.boundary import Query
+from . import messages, tasks
+from .membership import Participant, root_of
+from .messages import Sent
+from .projection import SQL, rebuild
+from .reading import GroupReading
+from .tasks import NewTask, Said
+
+T = TypeVar("T")
+
+_SHOWN = 6
+"""How many unfinished tasks a refusal names."""
+
+Delegation = Callable[[Transaction, str], None]
+
+
+class Groups:
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._rebuilt = False
+        self.reading = GroupReading(log)
+
+    @property
+    def glance(self) -> Query:
+        """A quick look at the store."""
+        return self._log.glance
+
+    def person(self, session_id: str, by: Actor) -> Participant:
+        """A person in the place of the root of a session's tree. Raises sessionNotFound."""
+        root_id = root_of(self._log.glance, session_id)
+        return Participant(root_id=root_id, agent_id=root_id, by=by)
+
+    # --- tasks ---
+
+    async def create(self, who: Participant, wanted: NewTask) -> GroupTask:
+        """Raises invalidParams, and what `tasks.create` does."""
+        task = tasks.checked_task(wanted)
+        return await self._decided(lambda tx: tasks.create(tx, who, task))
+
+    async def claim(self, who: Participant, task_id: str) -> GroupTask:
+        """See `tasks.claim`."""
+        return await self._decided(lambda tx: tasks.claim(tx, who, task_id))
+
+    async def change(
+        self,
+        who: Participant,
+        task_id: str,
+        operation: Literal["start", "complete", "block", "release", "cancel"],
+        said: Said = Said(),  # noqa: B008 - a value
+    ) -> GroupTask:
+        """Raises invalidParams, and what `tasks.change` does."""
+        clean = tasks.checked_said(operation, said)
+        return await self._decided(lambda tx: tasks.change(tx, who, task_id, operation, clean))
+
+    async def reassign(self, who: Participant, task_id: str, agent_id: str) -> GroupTask:
+        """See `tasks.reassign`."""
+        return await self._decided(lambda tx: tasks.reassign(tx, who, task_id, agent_id))
+
+    async def _decided(self, decide: Callable[[Transaction], GroupTask]) -> GroupTask:
+        def commit(tx: Transaction) -> GroupTask:
+            task = decide(tx)
+            tx.decided(task=unstructure(task))
+            return task
+
+        return await self._log.transact(commit)
+
+    async def delegation(self, parent_id: str, task_id: str) -> Delegation:
+        """What makes a child the owner of a task, in the transaction that makes the child (8.6). Raises, as the
+        task stands now, taskNotFound, taskNotClaimable, taskNotReady; so does what is returned, for how it
+        stands then, and then there is no child."""
+        root_id = root_of(self._log.glance, parent_id)
+        tasks.may_be_owned(self._log.glance, root_id, task_id)
+
+        def delegate(tx: Transaction, child_id: str) -> None:
+            who = Participant(
+                root_id=root_id,
+                agent_id=SessionId(parent_id),
+                by=Actor(kind="agent", id=parent_id),
+            )
+            tasks.own(tx, who, task_id, SessionId(child_id))
+
+        return delegate
+
+    # --- messages ---
+
+    async def send(
+        self, who: Participant, to: GroupTarget, agent_id: str | None, text: str
+    ) -> Sent:
+        """Raises invalidParams, messageTooLong, and what `messages.send` does."""
+        clean = messages.checked_text(text)
+
+        def commit(tx: Transaction) -> Sent:
+            sent = messages.send(tx, who, to, agent_id, clean)
+            tx.decided(message_id=sent.message_id, recipients=list(sent.recipients))
+            return sent
+
+        return await self._log.transact(commit)
+
+    # --- the gate ---
+
+    def refusal(self, session_id: str) -> str | None:
+        """Why the work of a session is not complete: a root's is not while its group has required tasks that
+        are neither completed nor cancelled. None for a session without a group, and for an agent (8.9)."""
+        rows = self._log.glance(SQL["gate"], session_id)
+        if not rows:
+            return None
+        shown = ", ".join(f"{title!r} [{status}]" for _, title, status in rows[:_SHOWN])
+        more = f", and {len(rows) - _SHOWN} more" if len(rows) > _SHOWN else ""
+        return (
+            f"the group {rows[0][0]!r} has {len(rows)} required "
+            f"{'task' if len(rows) == 1 else 'tasks'} that are not done: {shown}{more}. Have them "
+            "completed, or cancel them"
+        )
+
+    # --- restarts ---
+
+    async def recover(self) -> None:
+        """Makes the tables of all groups anew from the log, each group in a transaction of its own: done
+        once, when this host begins (coordination 86)."""
+        if self._rebuilt:
+            return
+        self._rebuilt = True
+        for (root_id,) in await self._log.query(SQL["roots"]):
+            await self._log.transact(lambda tx, root_id=root_id: rebuild(tx, root_id))

@@ -1,0 +1,249 @@
+"""A group, told from its events alone: pure, and the same in every process (coordination 8).
+
+The projection applies these rules to rows, so that the tables and a replay of the log say the same.
+"""
+
+from collections.abc import Iterable, Mapping
+from itertools import combinations
+from types import MappingProxyType
+from typing import Any
+
+import attrs
+from attrs import field, frozen
+
+from callboard_rpc.common import GroupId, SessionId, TaskId
+from callboard_rpc.events import (
+    AgentGroupCreated,
+    AgentGroupMemberJoined,
+    GroupTaskClaimed,
+    GroupTaskCreated,
+    GroupTaskReleased,
+    GroupTaskStatusChanged,
+    TaskStatus,
+)
+from callboard_rpc.groups import (
+    DependencyFailure,
+    GroupConflict,
+    GroupCounts,
+    GroupTask,
+    TaskFilter,
+)
+
+ACTIVE: frozenset[TaskStatus] = frozenset({"claimed", "in_progress"})
+FINAL: frozenset[TaskStatus] = frozenset({"completed", "cancelled"})
+
+_NO_TASKS: Mapping[TaskId, GroupTask] = MappingProxyType({})
+
+
+@frozen(kw_only=True)
+class GroupState:
+    """A group as its events tell it. `members` are agents in the order in which they joined, without
+    the root. A value: a newer one replaces it."""
+
+    group_id: GroupId
+    root_id: SessionId
+    name: str
+    created_at: str
+    members: tuple[SessionId, ...] = ()
+    tasks: Mapping[TaskId, GroupTask] = field(default=_NO_TASKS)
+
+    def in_order(self) -> list[GroupTask]:
+        """By creation, then id: the order of every list (coordination 8.7)."""
+        return in_order(self.tasks.values())
+
+
+# --- tasks --------------------------------------------------------------------------------------
+
+
+def created(event: GroupTaskCreated, at: str) -> GroupTask:
+    return GroupTask(
+        task_id=event.task_id,
+        group_id=event.group_id,
+        title=event.title,
+        status="pending",
+        created_by=event.created_by,
+        created_at=at,
+        updated_at=at,
+        description=event.description,
+        dependencies=event.dependencies,
+        required=event.required,
+        expected_paths=event.expected_paths,
+    )
+
+
+def changed(task: GroupTask, event: Any, at: str) -> GroupTask:
+    """The task after an event about it. What an event leaves empty stays what it was (8.3)."""
+    match event:
+        case GroupTaskClaimed(agent_id=agent_id):
+            return attrs.evolve(task, status="claimed", assignee=agent_id, updated_at=at)
+        case GroupTaskReleased():
+            return attrs.evolve(task, status="pending", assignee=None, updated_at=at)
+        case GroupTaskStatusChanged():
+            return attrs.evolve(
+                task,
+                status=event.status,
+                assignee=event.assignee or task.assignee,
+                summary=event.summary or task.summary,
+                reason=event.reason or task.reason,
+                findings=event.findings or task.findings,
+                touched_files=event.touched_files or task.touched_files,
+                updated_at=at,
+            )
+        case _:
+            return task
+
+
+def in_order(tasks: Iterable[GroupTask]) -> list[GroupTask]:
+    return sorted(tasks, key=lambda task: (task.created_at, task.task_id))
+
+
+# --- the group ----------------------------------------------------------------------------------
+
+
+def apply(state: GroupState | None, event: Any, at: str, root_id: SessionId) -> GroupState | None:
+    """The group after an event of its root session, committed `at`. What cannot follow from what was
+    there (a claim of an unknown task, in a file that somebody wrote) changes nothing."""
+    if state is None:
+        if isinstance(event, AgentGroupCreated):
+            return GroupState(
+                group_id=event.group_id, root_id=root_id, name=event.name, created_at=at
+            )
+        return None
+    match event:
+        case AgentGroupMemberJoined(agent_id=agent_id):
+            if agent_id in state.members or agent_id == root_id:
+                return state
+            return attrs.evolve(state, members=(*state.members, agent_id))
+        case GroupTaskCreated():
+            if event.task_id in state.tasks:
+                return state
+            return _with(state, created(event, at))
+        case GroupTaskClaimed() | GroupTaskReleased() | GroupTaskStatusChanged():
+            known = state.tasks.get(event.task_id)
+            return state if known is None else _with(state, changed(known, event, at))
+        case _:
+            return state
+
+
+def _with(state: GroupState, task: GroupTask) -> GroupState:
+    return attrs.evolve(state, tasks=MappingProxyType({**state.tasks, task.task_id: task}))
+
+
+def replay(events: Iterable[tuple[Any, str]], root_id: SessionId) -> GroupState | None:
+    """A group from the events of its root session, each with its time; None without a group. Linear in
+    the number of events (coordination 87)."""
+    state: GroupState | None = None
+    tasks: dict[TaskId, GroupTask] = {}
+    members: dict[SessionId, None] = {}
+    for event, at in events:
+        if state is None:
+            state = apply(None, event, at, root_id)
+            continue
+        match event:
+            case AgentGroupMemberJoined(agent_id=agent_id) if agent_id != root_id:
+                members.setdefault(agent_id)
+            case GroupTaskCreated() if event.task_id not in tasks:
+                tasks[event.task_id] = created(event, at)
+            case GroupTaskClaimed() | GroupTaskReleased() | GroupTaskStatusChanged():
+                if event.task_id in tasks:
+                    tasks[event.task_id] = changed(tasks[event.task_id], event, at)
+            case _:
+                pass
+    if state is None:
+        return None
+    return attrs.evolve(state, members=tuple(members), tasks=MappingProxyType(tasks))
+
+
+# --- what follows from it (8.7) -----------------------------------------------------------------
+
+
+def blockers(task: GroupTask, tasks: Mapping[TaskId, GroupTask]) -> tuple[TaskId, ...]:
+    """Its dependencies that are not completed; one that is unknown never will be."""
+    return tuple(
+        each
+        for each in task.dependencies
+        if (known := tasks.get(each)) is None or known.status != "completed"
+    )
+
+
+def is_ready(task: GroupTask, tasks: Mapping[TaskId, GroupTask]) -> bool:
+    """Pending, nobody's, and every dependency completed."""
+    return task.status == "pending" and task.assignee is None and not blockers(task, tasks)
+
+
+def seen(task: GroupTask, tasks: Mapping[TaskId, GroupTask]) -> GroupTask:
+    """The task with what follows from the others."""
+    waits_for = blockers(task, tasks) if task.status not in FINAL else ()
+    return attrs.evolve(task, ready=is_ready(task, tasks), blockers=waits_for)
+
+
+def is_shown(task: GroupTask, wanted: TaskFilter) -> bool:
+    """Whether a list of `wanted` shows a task that was `seen`."""
+    match wanted:
+        case "all":
+            return True
+        case "open":
+            return task.status not in FINAL
+        case "ready":
+            return task.ready
+        case "active":
+            return task.status in ACTIVE
+        case _:
+            return task.status == wanted
+
+
+def counts(tasks: Mapping[TaskId, GroupTask]) -> GroupCounts:
+    """How many tasks there are of each kind."""
+    number = {
+        "pending": 0, "claimed": 0, "in_progress": 0, "completed": 0, "blocked": 0, "cancelled": 0
+    }  # fmt: skip
+    for task in tasks.values():
+        number[task.status] += 1
+    ready = sum(1 for task in tasks.values() if is_ready(task, tasks))
+    return GroupCounts(total=len(tasks), ready=ready, **number)
+
+
+def dependency_failures(tasks: Mapping[TaskId, GroupTask]) -> tuple[DependencyFailure, ...]:
+    """Of each task that is not over: its direct dependencies that are blocked, then those cancelled; by the
+    task's id. Such a task never becomes ready by itself (coordination 89)."""
+    failures: list[DependencyFailure] = []
+    for task_id in sorted(tasks):
+        task = tasks[task_id]
+        if task.status in FINAL:
+            continue
+        for status in ("blocked", "cancelled"):
+            failures += [
+                DependencyFailure(task_id=task_id, dependency_id=each, status=status)
+                for each in task.dependencies
+                if each in tasks and tasks[each].status == status
+            ]
+    return tuple(failures)
+
+
+def conflicts(tasks: Mapping[TaskId, GroupTask]) -> tuple[GroupConflict, ...]:
+    """Pairs of active tasks that name the same file, each with the alphabetically first of those files, in
+    the order of lists. A folder and a file in it are not the same (coordination 90, 91)."""
+    paths = {
+        task.task_id: frozenset(map(normal_path, (*task.expected_paths, *task.touched_files)))
+        for task in in_order(task for task in tasks.values() if task.status in ACTIVE)
+    }
+    found: list[GroupConflict] = []
+    for (first, of_first), (second, of_second) in combinations(paths.items(), 2):
+        common = (of_first & of_second) - {""}
+        if common:
+            found.append(GroupConflict(task_ids=(first, second), path=min(common)))
+    return tuple(found)
+
+
+def normal_path(path: str) -> str:
+    """A path as conflicts compare it: trimmed, with slashes, without a leading ``./``, in ASCII lower case
+    (in this order, coordination 8.7)."""
+    text = path.strip().replace("\\", "/")
+    while text.startswith("./"):
+        text = text[2:]
+    return "".join(c.lower() if c.isascii() else c for c in text)
+
+
+def required_unfinished(tasks: Mapping[TaskId, GroupTask]) -> tuple[GroupTask, ...]:
+    """What keeps the root's work from being complete; blocked tasks count."""
+    return tuple(t for t in in_order(tasks.values()) if t.required and t.status not in FINAL)
