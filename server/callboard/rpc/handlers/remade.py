@@ -13,6 +13,7 @@ from callboard_rpc.approvals import ApprovalResult, Rule, RuleResult
 from callboard_rpc.common import Empty, Json, MessageId, TurnId
 from callboard_rpc.convert import structure
 from callboard_rpc.events import SessionRewound
+from callboard_rpc.groups import GroupMessageSendResult, GroupTask, TaskResult
 from callboard_rpc.history import SessionQueueResult, SessionRewindResult
 from callboard_rpc.sessions import (
     PromptOutcome,
@@ -29,6 +30,7 @@ from ...sessions.importing import Imported
 from ...turns.projection import SQL as TURN_SQL
 from ..idempotency import Remake
 from .agents import agents_of, replied
+from .groups import message_sent
 from .transfer import import_result
 
 
@@ -101,6 +103,12 @@ def remakes(host: Host) -> dict[str, Remake]:
     async def reply(outcome: Json) -> AgentReplyResult:
         return replied(host, outcome["agent_id"], outcome["ask_id"])
 
+    async def task(outcome: Json) -> TaskResult:
+        return TaskResult(task=structure(outcome["task"], GroupTask), cursor=host.log.cursor())
+
+    async def group_message(outcome: Json) -> GroupMessageSendResult:
+        return message_sent(host, MessageId(outcome["message_id"]), tuple(outcome["recipients"]))
+
     return {
         "session/create": session,
         "session/update": session,
@@ -125,6 +133,15 @@ def remakes(host: Host) -> dict[str, Remake]:
         "agent/interrupt": interrupt,
         "agent/close": agent,
         "agent/reply": reply,
+        "group/taskCreate": task,
+        "group/taskClaim": task,
+        "group/taskStart": task,
+        "group/taskComplete": task,
+        "group/taskBlock": task,
+        "group/taskRelease": task,
+        "group/taskCancel": task,
+        "group/taskReassign": task,
+        "group/messageSend": group_message,
     }
 
 
