@@ -24,6 +24,7 @@ from .api import Approvals, Blobs, Config, Events, Models, Profiles, Server, Ses
 from .approving import ApprovalDesk, ApprovalRequests
 from .connection import Connection, Handler, OnReply
 from .errors import ClientError, ConnectionLost, ProtocolError, RemoteError, StartError
+from .groups import Groups
 from .handshake import shake_hands
 from .options import ClientOptions
 from .process import ServerProcess
@@ -65,6 +66,7 @@ class Client:
         self.sessions = Sessions(self.call)
         self.approvals = Approvals(self.call)
         self.agents = Agents(self.call)
+        self.groups = Groups(self.call)
         self.history = Events(self.call)
 
     @classmethod
