@@ -17,7 +17,7 @@ from cyclopts import (
 
 from callboard_rpc.version import PROTOCOL_VERSION
 
-from . import agents, approvals, rules, sessions, store
+from . import agents, approvals, group, rules, sessions, store
 from .demo import demo
 from .diagnose import doctor
 from .exits import CommandError, Exit
@@ -75,7 +75,7 @@ def build() -> App:
     )
     for command in (run, tail, usage, demo, demo_agents, doctor, version, serve):
         app.command(command)
-    for family in (sessions, agents, approvals, rules, store):
+    for family in (sessions, agents, group, approvals, rules, store):
         app.command(family.app)
     return app
 
@@ -117,7 +117,7 @@ def execute(arguments: Sequence[str]) -> int:
     """Runs a command line and returns its exit code. Never raises."""
     prepare_streams()
     try:
-        result = build()(_dash_last(arguments) or ["--help"])
+        result = build()(_dash_last(group.verb_first(arguments)) or ["--help"])
     except CycloptsError as error:
         return report(_bad_usage(error))
     except SystemExit as end:

@@ -39,6 +39,14 @@ _BAD_INPUT = frozenset(
         "askNotFound",
         "askSettled",
         "featureDisabled",
+        "taskNotFound",
+        "taskNotClaimable",
+        "taskNotReady",
+        "notOwner",
+        "transitionNotAllowed",
+        "invalidGraph",
+        "notAMember",
+        "messageTooLong",
     }
 )
 _HINTS = {
@@ -49,6 +57,8 @@ _HINTS = {
     "storeFull": "Make room on the disk; everything that was committed is still there.",
     "sessionArchived": "`callboard sessions unarchive SESSION` brings it back.",
     "agentNotFound": "`callboard agents list SESSION` shows the agents of a session.",
+    "taskNotFound": "`callboard group SESSION` shows the tasks there are.",
+    "notAMember": "`callboard group SESSION` shows the members of the group.",
     "importRefused": "`callboard sessions export SESSION -o FILE.jsonl` writes what can be imported.",
 }
 

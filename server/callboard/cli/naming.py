@@ -1,4 +1,4 @@
-"""Finding a session, a rule or an approval by the beginning of its id."""
+"""Finding a session, an agent, a task, a rule or an approval by the beginning of its id."""
 
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
@@ -7,7 +7,7 @@ from attrs import frozen
 
 from callboard_client import Client, RemoteError
 from callboard_rpc.agents import Agent
-from callboard_rpc.common import SessionId
+from callboard_rpc.common import SessionId, TaskId
 from callboard_rpc.sessions import Session
 
 from .exits import CommandError, Exit
@@ -85,6 +85,7 @@ RULES = Kind("rule_", "rule", "`callboard rules list --all` shows the rules ther
 APPROVALS = Kind(
     "apr_", "pending approval", "`callboard approvals list` shows those that wait for an answer."
 )
+TASKS = Kind("tsk_", "task", "`callboard group SESSION` shows the tasks there are.")
 
 
 async def resolve(client: Client, given: str) -> Session:
@@ -105,6 +106,14 @@ async def resolve(client: Client, given: str) -> Session:
         async for session in client.sessions.list(archived=archived):
             found[session.session_id] = session
     return SESSIONS.pick(given, found)
+
+
+async def resolve_root(client: Client, given: str) -> Session:
+    """The root of the tree that the session is in whose id begins with `given`. Raises as `resolve` does."""
+    found = await resolve(client, given)
+    if found.root_id == found.session_id:
+        return found
+    return (await client.sessions.get(found.root_id)).session
 
 
 async def resolve_agent(client: Client, given: str, root: str | None) -> Agent:
@@ -137,6 +146,29 @@ async def resolve_agent(client: Client, given: str, root: str | None) -> Agent:
             hint="Give the id of the one that is meant.",
         )
     return named[0] if named else AGENTS.pick(given, {agent.agent_id: agent for agent in agents})
+
+
+async def resolve_task(client: Client, root_id: SessionId, given: str) -> TaskId:
+    """The id of the task of a session's group that begins with `given`, with or without its ``tsk_``.
+
+    Raises `CommandError` as `Kind.pick` does; whether there is a task of a whole id is for the server to
+    say.
+    """
+    wanted = TASKS.wanted(given)
+    if TASKS.is_whole(wanted):
+        return TaskId(wanted)
+    tasks = client.groups.tasks(root_id, "all")
+    return TASKS.pick(given, {str(task.task_id): task.task_id async for task in tasks})
+
+
+async def resolve_member(client: Client, root_id: SessionId, given: str) -> SessionId:
+    """One of a session's group: the root by that word, an agent by its name or the beginning of its id.
+
+    Raises `CommandError` as `Kind.pick` does.
+    """
+    if given.strip().casefold() == "root":
+        return root_id
+    return (await resolve_agent(client, given, root_id)).agent_id
 
 
 def short_names(bare: Sequence[str]) -> list[str]:
