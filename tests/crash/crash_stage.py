@@ -2,6 +2,7 @@
 
 import queue
 import signal
+from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -59,6 +60,15 @@ rules:
     answer: [{call: {tool: message, arguments: {to: parent, text: "Left or right?"}}}]
   - when: {last_user: {regex: "^whisper"}, step: 0}
     answer: [{call: {tool: message, arguments: {to: two, text: "Psst."}}}]
+  - when: {last_user: {regex: '^assign (\\S+) (\\S+)'}, step: 0}
+    answer:
+      - call:
+          tool: spawn_agent
+          arguments: {name: one, message: "labour {{match.1}} {{match.2}}", task_id: "{{match.1}}"}
+  - when: {last_user: {regex: '^labour (\\S+)'}, step: 0}
+    answer: [{call: {tool: group_task, arguments: {op: complete, task_id: "{{match.1}}", summary: Done.}}}]
+  - when: {last_user: {regex: '^labour \\S+ (\\S+)'}, step: 1}
+    answer: [{call: {tool: group_task, arguments: {op: claim, task_id: "{{match.1}}"}}}]
   - when: {last_user: {regex: "^bulky"}}
     answer: [{say: Noted.}]
   - when: {last_user: {regex: "^hang"}}
@@ -127,6 +137,10 @@ class Stage:
     """Agents that a client was told of."""
     queued: list[str] = field(factory=list[str])
     """Messages to agents that a client was told of."""
+    told_tasks: defaultdict[str, list[str]] = field(factory=lambda: defaultdict(list))
+    """How tasks of a group stood when a client was told, one after the other."""
+    told_messages: list[str] = field(factory=list[str])
+    """Messages in a group that a client was told of."""
     others: list[ServerProcess] = field(factory=list[ServerProcess])
     seen_approvals: set[str] = field(factory=set[str])
 

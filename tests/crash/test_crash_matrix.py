@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import crash_agents as agents
+import crash_groups as groups
 import crash_scenes as scenes
 import crash_source
 import pytest
@@ -30,6 +31,7 @@ from crash_zygote import ForkedServer
 
 from callboard.agents import projection as agents_projection
 from callboard.approvals import service as approvals
+from callboard.groups import projection as groups_projection
 from callboard.host import Host
 from callboard.log.search import searchable_text
 from callboard.sessions import projection as sessions
@@ -46,6 +48,11 @@ PARTS = frozenset(
     {
         "agents.feature",
         "callboard.compose",
+        "groups.change",
+        "groups.claim",
+        "groups.create",
+        "groups.delegation",
+        "groups.reassign",
         "log.joined",
         "sessions.close",
         "sessions.delete",
@@ -94,6 +101,9 @@ COMMITS: dict[str, tuple[Play, ...]] = {
     "approvals.expire_due": (scenes.expire,),
     "approvals.remove_rule": (scenes.change,),
     "approvals.settle": (scenes.approve_for_good,),
+    "groups.decided": (groups.tend, groups.assign, groups.take_over),
+    "groups.recover": (groups.take_over, groups.take_over_agent),
+    "groups.send": (groups.announce, groups.take_over_agent),
     "log.append_draft": (scenes.talk, scenes.think),
     "log.index_batch": (scenes.talk,),
     "log.put_blob": (scenes.loud,),
@@ -154,8 +164,19 @@ MORE = {
     "agents.spawn": (
         ("agents.spawn.committed:2", agents.delegate),
         ("agents.spawn.told:2", agents.delegate),
+        *((f"agents.spawn.{stage}", groups.assign) for stage in STAGES),
     ),
     "approvals.answer": (("approvals.answer.committed:2", scenes.approve),),
+    "groups.decided": (
+        # a claim, a start, a completion, another claim, a release, a cancellation, by a person
+        *(
+            (f"groups.decided.{stage}:{nth}", groups.tend)
+            for nth in range(3, 9)
+            for stage in STAGES[:2]
+        ),
+        # a completion and a claim by an agent
+        *((f"groups.decided.{stage}:{nth}", groups.assign) for nth in (3, 4) for stage in STAGES),
+    ),
     "sessions.prompt": (
         ("sessions.prompt.committed:2", scenes.steer),
         ("sessions.prompt.committed:3", scenes.queue),
@@ -186,6 +207,8 @@ MORE = {
         ("turns.boundary.deciding", agents.tell_running),
         ("turns.boundary.committed", agents.whisper),
         ("turns.boundary.committed", agents.delegate),
+        # the second one is where the agent reads what was written to it
+        *((f"turns.boundary.{stage}:2", groups.announce) for stage in STAGES),
     ),
     "turns.try_to_end": (
         # the child's, with its report; and its parent's
@@ -286,9 +309,10 @@ async def test_execution_51_killed_at(fault: str, play: Play, tmp_path: Path) ->
         expire_s=1.0 if play is scenes.expire else None,
         running=1 if play in agents.ONE_AT_A_TIME else 4,
     )
-    {**PRELUDES, **agents.PRELUDES}.get(play, _nothing)(stage)
+    {**PRELUDES, **agents.PRELUDES, **groups.PRELUDES}.get(play, _nothing)(stage)
     die(stage, fault, play)
     before = snapshot(stage.store, shared=play in SHARED | agents.SHARED)
+    groups.check_groups(stage, before)
     alive = {stage.host_id(server) for server in stage.others}
     _check_acknowledged(stage, before)
     stage.let_go()
@@ -308,6 +332,8 @@ async def test_execution_51_killed_at(fault: str, play: Play, tmp_path: Path) ->
     check_effects(end, stage.ran, deleted=before.deleted)
     _check_files(stage, end)
     agents.check_agents(stage, end)
+    groups.check_groups(stage, end)
+    groups.check_all_read(end)
     async with stage.restarted():
         pass
     held(snapshot(stage.store).sessions == end.sessions, "another start wrote something")
@@ -426,6 +452,7 @@ async def _check_projections(host: Host) -> None:
             approvals.PROJECTION,
             sessions.PROJECTION,
             agents_projection.PROJECTION,
+            groups_projection.PROJECTION,
         )
         for table in projection.tables
     ]
