@@ -626,7 +626,7 @@ _TABLE = (
         params=GroupMessageSendParams,
         result=GroupMessageSendResult,
         mutates=True,
-        errors=(*_OPEN, "notAMember", "messageTooLong", "limitReached", *_STORE),
+        errors=(*_OPEN, "notAMember", "agentClosed", "messageTooLong", "limitReached", *_STORE),
         doc="Writes to members of the group; wakes nobody.",
     ),
     Method(
