@@ -218,7 +218,7 @@ def _check_messages(shot: Snapshot) -> None:
         held(read == mine[: len(read)], session_id, "read", read, "of", mine)
         texts = {m["messageId"]: m["text"] for m in queued}
         for marker in markers:
-            before = log[marker["seq"] - 2]
+            before: Event = log[int(marker["seq"]) - 2]
             held(before["type"] == "directive", "a marker of nothing:", marker)
             held(texts[marker["data"]["messageId"]] in before["data"]["text"], "not it:", before)
         told = [
