@@ -10,7 +10,7 @@ import pytest
 from agents_kit import Cast, Troupe, troupe
 from attrs import define, field
 
-from callboard.groups.membership import Participant
+from callboard.groups.membership import Participant, join, the_group
 from callboard.groups.projection import PROJECTION, task_of
 from callboard.groups.projection import SQL as GROUP_SQL
 from callboard.groups.service import Groups
@@ -46,13 +46,16 @@ class Board:
         return Participant(root_id=SessionId(self.root), agent_id=agent_id, by=by)
 
     async def hire(self, name: str, *, joins: bool = True, **more: Any) -> str:
-        """A child that has done its first turn and rests. It joins by a message that nobody reads."""
+        """A child that has done its first turn and rests; a member, unless told otherwise."""
         agent = await self.t.spawn(self.root, name, **more)
         await self.t.ended(agent)
         await self.t.idle(agent.agent_id)
         self.ids[name] = agent.agent_id
         if joins:
-            await self.send(name, "root", "I am here")
+            who = self.who(name)
+            await self.t.host.log.transact(
+                lambda tx: join(tx, who, the_group(tx, who), who.agent_id)
+            )
         return agent.agent_id
 
     async def task(self, title: str = "a task", **more: Any) -> GroupTask:

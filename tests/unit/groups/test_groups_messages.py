@@ -94,7 +94,7 @@ async def test_coordination_103_each_reads_in_the_order_in_which_it_was_sent(
     tmp_path: Path,
 ) -> None:
     async with board(tmp_path, "one", "two") as b:
-        expected = {"one": [], "two": [], "root": ["I am here", "I am here"]}
+        expected = {"one": [], "two": [], "root": []}
         for number in range(12):
             text, sender = f"message {number}", ("root", "one")[number % 2]
             to = ("group", "two")[number % 3 == 0]
