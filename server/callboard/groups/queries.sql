@@ -15,23 +15,27 @@ INSERT INTO group_members (root_id, agent_id, joined_pos)
 SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM agent_groups WHERE root_id = ?1)
 ON CONFLICT (root_id, agent_id) DO NOTHING;
 
+-- Only agents of the tree: the log of an imported copy names those of the tree that it copies.
 -- name: is_member
-SELECT 1 FROM group_members WHERE root_id = ? AND agent_id = ?;
+SELECT 1 FROM group_members m JOIN agents a ON a.agent_id = m.agent_id AND a.root_id = m.root_id
+WHERE m.root_id = ? AND m.agent_id = ?;
 
 -- name: members
 SELECT agent_id FROM group_members WHERE root_id = ? ORDER BY joined_pos;
 
 -- The members that can still read something.
 -- name: open_members
-SELECT m.agent_id FROM group_members m JOIN sessions s ON s.session_id = m.agent_id
+SELECT m.agent_id FROM group_members m
+JOIN agents a ON a.agent_id = m.agent_id AND a.root_id = m.root_id
+JOIN sessions s ON s.session_id = m.agent_id
 WHERE m.root_id = ? AND s.closed = 0 ORDER BY m.joined_pos;
 
 -- name: named_members
 SELECT m.agent_id, a.name, a.status FROM group_members m
-LEFT JOIN agents a ON a.agent_id = m.agent_id WHERE m.root_id = ? ORDER BY m.joined_pos;
+LEFT JOIN agents a ON a.agent_id = m.agent_id AND a.root_id = m.root_id WHERE m.root_id = ? ORDER BY m.joined_pos;
 
 -- name: name_of
-SELECT name FROM agents WHERE agent_id = ?;
+SELECT name FROM agents WHERE agent_id = ? AND root_id = ?;
 
 -- Tasks.
 
@@ -93,10 +97,12 @@ INSERT INTO group_messages (root_id, message_id, pos, sender, target, text, at)
 SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 WHERE EXISTS (SELECT 1 FROM agent_groups WHERE root_id = ?1)
 ON CONFLICT (root_id, message_id) DO NOTHING;
 
+-- Not to a session of another tree, which an imported log may name.
 -- name: insert_delivery
 INSERT INTO group_message_deliveries (recipient_id, pos, root_id, message_id)
 SELECT ?1, ?2, ?3, ?4 WHERE EXISTS (SELECT 1 FROM group_messages WHERE root_id = ?3 AND message_id = ?4
                                       AND pos = ?2)
+  AND NOT EXISTS (SELECT 1 FROM heads WHERE session_id = ?1 AND root_id <> ?3)
 ON CONFLICT (recipient_id, pos) DO NOTHING;
 
 -- name: mark_delivered
@@ -104,7 +110,9 @@ UPDATE group_message_deliveries SET delivered_seq = ?
 WHERE recipient_id = ? AND message_id = ? AND delivered_seq IS NULL;
 
 -- name: something_waits
-SELECT 1 FROM group_message_deliveries WHERE recipient_id = ? AND delivered_seq IS NULL LIMIT 1;
+SELECT 1 FROM group_message_deliveries d
+JOIN heads h ON h.session_id = d.recipient_id AND h.root_id = d.root_id
+WHERE d.recipient_id = ? AND d.delivered_seq IS NULL LIMIT 1;
 
 -- What waits for a recipient, the oldest first.
 -- name: waiting
@@ -112,6 +120,7 @@ SELECT d.message_id, m.sender, m.target, m.text, g.group_id, g.name
 FROM group_message_deliveries d
 JOIN group_messages m ON m.root_id = d.root_id AND m.message_id = d.message_id
 JOIN agent_groups g ON g.root_id = d.root_id
+JOIN heads h ON h.session_id = d.recipient_id AND h.root_id = d.root_id
 WHERE d.recipient_id = ? AND d.delivered_seq IS NULL ORDER BY d.pos LIMIT ?;
 
 -- The newest first, before a place.

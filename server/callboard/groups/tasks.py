@@ -278,7 +278,7 @@ def names(query: Query, root_id: str) -> Named:
     def named(agent_id: str) -> str:
         if agent_id == root_id:
             return "root"
-        rows = query(SQL["name_of"], agent_id)
+        rows = query(SQL["name_of"], agent_id, root_id)
         return rows[0][0] if rows else agent_id
 
     return named
