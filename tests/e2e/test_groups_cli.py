@@ -1,0 +1,315 @@
+"""``callboard group``: the board, as it is and as it changes, and what a person does at it from any terminal."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_harness import Cli, Terminal, interrupt, read_until
+
+from harness.process import ServerProcess
+
+SCENE = """
+rules:
+  - when: {last_tool: group_task}
+    answer: [{say: "{{last_tool}}"}]
+  - when: {last_user: {regex: "^hang$"}, step: 0}
+    answer: [{say: "I begin."}, {hang: true}]
+  - when: {last_user: {regex: "claim (tsk_[a-z0-9]+)"}, step: 0}
+    answer: [{call: {tool: group_task, arguments: {op: claim, task_id: "{{match.1}}"}}}]
+  - when: {last_user: {regex: "to the root"}, step: 0}
+    answer: [{call: {tool: group_message, arguments: {op: send, to: root, text: "\\e[2JI have\\nfound it."}}}]
+default:
+  - say: "Done."
+"""
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\u202eevil\r\x9b1m"
+Serve = Callable[..., ServerProcess]
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Iterator[Cli]:
+    cli = Cli(tmp_path)
+    (tmp_path / "scenario.yaml").write_text(SCENE)
+    yield cli
+    cli.close()
+
+
+@pytest.fixture
+def server(cli: Cli, tmp_path: Path) -> Iterator[ServerProcess]:
+    """A server on the store of the commands, as an editor starts it."""
+    environ = {"CALLBOARD_STORE": cli.environment["CALLBOARD_STORE"]}
+    with ExitStack() as stack:
+        yield stack.enter_context(
+            ServerProcess(tmp_path, model=cli.environment["CALLBOARD_MODEL"], environ=environ)
+        )
+
+
+@pytest.fixture
+def root(cli: Cli, server: ServerProcess) -> str:
+    return server.create(cli.workspace, mode="work")
+
+
+def made(server: ServerProcess, root: str, title: str, *after: str, **more: Any) -> str:
+    params = {"rootId": root, "title": title, "dependencies": list(after), **more}
+    return server.call("group/taskCreate", **params)["task"]["taskId"]
+
+
+def do(server: ServerProcess, verb: str, root: str, task_id: str, **more: Any) -> None:
+    server.call(f"group/task{verb}", rootId=root, taskId=task_id, **more)
+
+
+def agent(server: ServerProcess, root: str, name: str, message: str = "go") -> str:
+    params = {"parentId": root, "name": name, "message": message}
+    agent_id = server.call("agent/spawn", **params)["agent"]["agentId"]
+    server.wait(agent_id)
+    return agent_id
+
+
+def tasks(server: ServerProcess, root: str) -> dict[str, dict[str, Any]]:
+    listed = server.call("group/taskList", rootId=root, status="all")["data"]
+    return {task["title"]: task for task in listed}
+
+
+def test_the_board_shows_tasks_by_state_with_owners_and_what_is_in_the_way(
+    cli: Cli, server: ServerProcess, root: str
+) -> None:
+    result = cli("group", root)
+    assert (result.code, result.err) == (0, "")
+    assert "no task board yet" in result.out
+    one = made(server, root, "parse", expectedPaths=["src/a.py"])
+    two = made(server, root, "lex", expectedPaths=["./SRC/a.py"])
+    three = made(server, root, "join", one, two)
+    four = made(server, root, "sing", required=False)
+    for title in ("burn", "rest"):
+        made(server, root, title)
+    known = tasks(server, root)
+    worker = agent(server, root, "worker", f"claim {one}")
+    do(server, "Claim", root, two)
+    do(server, "Start", root, two)
+    do(server, "Claim", root, known["burn"]["taskId"])
+    do(server, "Block", root, known["burn"]["taskId"], reason="no\nmatches")
+    do(server, "Claim", root, known["rest"]["taskId"])
+    do(server, "Complete", root, known["rest"]["taskId"], summary="slept well")
+    five = made(server, root, "watch it", known["burn"]["taskId"])
+    result = cli("group", root.removeprefix("ses_"))
+    assert (result.code, result.err) == (0, "")
+    lines = [line.strip() for line in result.out.splitlines()]
+    assert lines[0].startswith(root)
+    assert "workspace" in lines[1]
+    assert "7 tasks: 1 ready, 2 waiting, 2 active, 1 blocked, 1 completed" in lines[1]
+    assert "5 required tasks not done" in lines[1]
+    assert lines[2] == "members  root, worker (completed)"
+    heads = [line for line in lines if line.endswith(")") and line.split(" (")[0].isalpha()]
+    assert heads == ["ready (1)", "waiting (2)", "active (2)", "blocked (1)", "completed (1)"]
+    short = {title: line.split()[0] for line in lines for title in known if f"  {title}" in line}
+
+    def below(title: str) -> tuple[str, list[str]]:
+        """The line of a task without its id, and those below it."""
+        at = next(n for n, line in enumerate(lines) if line.startswith(f"{short[title]}  {title}"))
+        rest = []
+        for line in result.out.splitlines()[at + 1 :]:
+            if not line.startswith("    "):
+                break
+            rest.append(line.strip())
+        return lines[at].removeprefix(short[title]).strip(), rest
+
+    short["watch it"] = next(line.split()[0] for line in lines if line.endswith("watch it"))
+    assert below("parse") == ("parse · worker", [f"! {short['lex']} changes src/a.py, too"])
+    assert below("lex") == (
+        "lex  in progress · root", [f"! {short['parse']} changes src/a.py, too"]
+    )  # fmt: skip
+    assert below("join") == ("join", [f"waits for {short['parse']}, {short['lex']}"])
+    assert below("sing") == ("sing  optional", [])
+    assert below("burn") == ("burn · root", ["no matches"])
+    assert below("rest") == ("rest · root", ["slept well"])
+    assert below("watch it") == ("watch it", [
+        f"waits for {short['burn']}",
+        f"! {short['burn']} is blocked: this never becomes ready by itself",
+    ])  # fmt: skip
+    for title, task_id in (("parse", one), ("join", three), ("sing", four), ("watch it", five)):
+        assert task_id.removeprefix("tsk_").startswith(short[title])
+    assert cli.json("group", worker) == [server.call("group/get", rootId=root)]
+
+
+def test_a_person_drives_a_task_from_the_command_line(
+    cli: Cli, server: ServerProcess, root: str
+) -> None:
+    def run(*arguments: str) -> list[str]:
+        result = cli("group", root, *arguments)
+        assert (result.code, result.err) == (0, ""), (arguments, result)
+        return result.out.split()
+
+    one = run("create", "first thing")[0]
+    assert run("create", "second", "--after", one, "--path", "a.py", "--path", "b.py",
+               "--optional", "--description", "Know this.")[1:] == ["waiting", "second"]  # fmt: skip
+    second = tasks(server, root)["second"]
+    assert (second["dependencies"], second["expectedPaths"]) == ([one], ["a.py", "b.py"])
+    assert (second["required"], second["description"]) == (False, "Know this.")
+    assert run("create", "third", "--after", one, "--after", second["taskId"])
+    assert tasks(server, root)["third"]["dependencies"] == [one, second["taskId"]]
+    assert run("claim", one) == [one, "claimed", "first", "thing", "·", "root"]
+    assert run("release", one) == [one, "ready", "first", "thing"]
+    assert run("claim", one)[1] == "claimed"
+    assert run("start", one)[1:3] == ["in", "progress"]
+    assert run("complete", one, "It works.", "--finding", "f", "--file", "x.py")[1] == "completed"
+    done = tasks(server, root)["first thing"]
+    assert (done["summary"], done["findings"], done["touchedFiles"]) == (
+        "It works.", ["f"], ["x.py"],
+    )  # fmt: skip
+    two = second["taskId"]
+    assert run("claim", two)[1] == "claimed"
+    assert run("block", two, "no key")[1] == "blocked"
+    agent(server, root, "worker", f"claim {made(server, root, 'other')}")
+    assert run("assign", two, "Worker") == [two, "claimed", "second", "·", "worker"]
+    assert run("assign", two, "root")[-1] == "root"
+    assert run("cancel", two, "--reason", "not needed")[1] == "cancelled"
+    assert tasks(server, root)["second"]["reason"] == "not needed"
+    assert "cancelled (1)" in cli("group", root).out
+
+
+def test_a_task_is_named_by_the_beginning_of_its_id_where_that_is_one(
+    cli: Cli, server: ServerProcess, root: str
+) -> None:
+    ids = [made(server, root, title) for title in ("one", "two")]
+    bare = [task_id.removeprefix("tsk_") for task_id in ids]
+    common = next(n for n in range(26) if bare[0][n] != bare[1][n])
+    result = cli("group", root, "claim", bare[0][: common + 1].upper())
+    assert (result.code, result.out.split()[0]) == (0, ids[0])
+    assert cli("group", "claim", root, f"tsk_{bare[1][: common + 1]}").code == 0
+    both = cli("group", root, "start", bare[0][:common])
+    assert both.code == 2
+    assert "2 tasks begin with" in both.err
+    none = cli("group", root, "start", "zzzz")
+    assert none.code == 2
+    assert "no task begins with 'zzzz'" in none.err
+
+
+def test_messages_are_left_and_read_in_the_place_of_the_root(
+    cli: Cli, server: ServerProcess, root: str
+) -> None:
+    result = cli("group", root, "say", "anybody?")
+    assert (result.code, result.out) == (0, "nobody else is in the group\n")
+    assert cli("group", root, "messages").out == "Nothing was written yet.\n"
+    one = agent(server, root, "one", f"claim {made(server, root, 'a')}")
+    agent(server, root, "two", f"claim {made(server, root, 'b')}")
+    assert cli("group", root, "say", "to all").out == "left for 2 members\n"
+    assert cli("group", root, "say", "to one", "--to", "ONE").out == "left for 1 member\n"
+    found = cli.json("group", root, "messages", "--of", one)
+    assert [(m["text"], m["to"], m["seen"]) for m in found] == [
+        ("to all", "group", False), ("to one", "agent", False),
+    ]  # fmt: skip
+    assert [m["text"] for m in cli.json("group", root, "messages", "--of", one, "-n", "1")] == [
+        "to one"
+    ]
+    server.call("agent/continue", agentId=one, text="to the root")
+    server.wait(one)
+    result = cli("group", root, "messages")
+    head, *text = result.out.splitlines()
+    assert head.startswith("one  ") and head.endswith("not read yet")
+    assert text == ["  I have", "  found it."], "nothing of it commands the terminal"
+    assert "not read yet" not in cli("group", root, "messages", "--of", "one").out
+
+
+def test_what_others_have_written_commands_no_terminal(
+    cli: Cli, server: ServerProcess, root: str
+) -> None:
+    made(server, root, HOSTILE)
+    task_id = made(server, root, "two", expectedPaths=[HOSTILE])
+    do(server, "Claim", root, task_id)
+    do(server, "Block", root, task_id, reason=HOSTILE)
+    for arguments in ((), ("assign", task_id, "root"), ("create", HOSTILE)):
+        result = cli("group", root, *arguments)
+        assert result.code == 0
+        assert not set(result.out) & set("\x1b\x07\r\x9b\u202e"), arguments
+
+
+def test_bad_input_is_exit_code_2_and_names_the_way_out(
+    cli: Cli, server: ServerProcess, root: str
+) -> None:
+    one = made(server, root, "one")
+    two = made(server, root, "two", one)
+    whole = "tsk_" + "0" * 26
+    for arguments, words in (
+        (("ses_none",), "no session begins with"),
+        ((root, "frobnicate"), "no command 'group SESSION frobnicate'"),
+        (("--json", root, "claim", one), "right behind the session"),
+        ((root, "claim"), "needs TASK"),
+        ((root, "claim", ""), "no task was named"),
+        ((root, "claim", whole), "`callboard group SESSION` shows the tasks"),
+        ((root, "claim", two), f"waits for {one}"),
+        ((root, "start", one), "only one that is claimed can be started"),
+        ((root, "complete", one, " "), "needs a summary"),
+        ((root, "block", one, " "), "needs a reason"),
+        ((root, "create", " "), "title that is not blank"),
+        ((root, "create", "x", "--after", "tsk_zzz"), "no task begins with"),
+        ((root, "create", "x", "--after", one, "--after", one), "named twice"),
+        ((root, "assign", one, "nobody"), "no agent begins with"),
+        ((root, "say", " "), "blank"),
+        ((root, "say", "x" * 4_001), "4001 bytes"),
+        ((root, "say", "x", "--to", "root"), "in the place of the root"),
+        ((root, "messages", "-n", "0"), "-n"),
+    ):
+        result = cli("group", *arguments)
+        assert (result.code, result.out) == (2, ""), (arguments, result)
+        assert words in result.err, (arguments, result.err)
+        assert "Traceback" not in result.err
+    agent(server, root, "stranger")
+    result = cli("group", root, "assign", one, "stranger")
+    assert result.code == 2
+    assert "shows the members of the group" in result.err
+    assert [t["status"] for t in tasks(server, root).values()] == ["pending", "pending"]
+    absent = cli("group", root, "--store", str(cli.home / "none.db"))
+    assert absent.code == 2
+    assert "there is no store" in absent.err
+
+
+def test_a_board_that_is_followed_on_a_terminal_is_drawn_anew_as_others_change_it(
+    cli: Cli, server: ServerProcess, root: str
+) -> None:
+    terminal = Terminal(cli, "group", root, "--follow")
+    terminal.until("no task board yet")
+    one = made(server, root, "parse it")
+    terminal.until("ready (1)")
+    agent(server, root, "worker", f"claim {one}")
+    terminal.until("parse it · worker")
+    terminal.until("worker (completed)")
+    server.call("agent/spawn", parentId=root, name="other", message="hang")
+    assert cli("group", root, "assign", one, "root").code == 0
+    terminal.until("parse it · root")
+    do(server, "Complete", root, one, summary="all parsed")
+    terminal.until("all parsed")
+    terminal.process.send_signal(signal.SIGINT)
+    assert terminal.finish() == 0
+
+
+def test_a_board_that_is_followed_into_a_pipe_is_written_again_after_each_change(
+    cli: Cli, server: ServerProcess, root: str
+) -> None:
+    plain = cli.start("group", root, "-f")
+    read_until(plain, "no task board yet")
+    lines = cli.start("group", root, "--follow", "--json")
+    read_until(lines, "}\n")
+    made(server, root, "one")
+    read_until(plain, "ready (1)")
+    assert '"title":"one"' in read_until(lines, "}\n")
+    interrupt(lines)
+    assert lines.wait(timeout=20) == 0
+    server.call("session/delete", sessionId=root)
+    out, err = plain.communicate(timeout=30)
+    assert (plain.returncode, err) == (0, ""), "the session is gone: nothing more can happen"
+    assert out.count("ready (1)") <= 1
+
+
+def test_following_ends_with_its_server(cli: Cli, server: ServerProcess, root: str) -> None:
+    made(server, root, "one")
+    process = cli.start("group", root, "--follow")
+    read_until(process, "one\n")
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    for child in children:
+        os.kill(int(child), signal.SIGKILL)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert "the server was ended by signal 9" in err and "Traceback" not in err
