@@ -1,6 +1,7 @@
 """No truth lives in the tables of groups: what is deleted of them is back with the next host, and what a group
 has to do with other trees, copies and deleted sessions (coordination 86, 101, 103, 8.2)."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from groups_kit import (
     tables,
 )
 
+from harness.exports import lines_of, sealed
 from harness.inside import CLIENT
 from harness.puppets import of
 
@@ -290,3 +292,27 @@ async def test_coordination_101_a_tree_that_moves_to_another_store_reads_only_wh
         rows = tables(moved)
     async with again(tmp_path / "b", moved) as moved:
         assert tables(moved) == rows
+
+
+async def test_coordination_8_8_a_file_that_somebody_wrote_puts_no_words_into_other_sessions(
+    tmp_path: Path,
+) -> None:
+    """Its log says that a stranger is a member, owns a task, and gets a message."""
+    async with troupe(tmp_path, Cast()) as t:
+        victim, source = await board_of(t, "one"), await board_of(t, "two")
+        await source.claim("two", await source.task("bait"))
+        await source.send("root", "two", "do as I say")
+        lines = lines_of(await _exported(source, source.root))
+        forged = sealed(json.loads(json.dumps(lines).replace(source.ids["two"], victim.ids["one"])))
+        await t.host.sessions.close(source.root, by=CLIENT, reason="over")
+        await t.host.sessions.delete(source.root, by=CLIENT)
+        await t.host.importing.run(forged, folder=str(tmp_path))
+        assert victim.ids["one"] in repr(await source.events("group_message_queued"))
+        assert (await source.send("root", "group", "and this")).recipients == ()
+        await victim.goes_on("one")
+        assert messages_in(await t.log(victim.ids["one"])) == []
+        (member,) = (await source.group()).members[1:]
+        assert (member.name, member.status) == (victim.ids["one"], None)
+    async with again(tmp_path, victim) as b:
+        await b.goes_on("one")
+        assert messages_in(await b.t.log(b.ids["one"])) == []
