@@ -269,6 +269,7 @@ GROUP_MESSAGE = tool(
 
 _MANY = 8
 _FEW = 4
+_PATH_CHARS = 400
 
 
 @frozen(kw_only=True)
@@ -298,7 +299,7 @@ async def _status(context: ToolContext, _: GroupStatusCall) -> ToolOutcome:
     ]
     lines += _more("dependency failures", len(group.dependency_failures) - _FEW)
     lines += [
-        f"conflict: {' and '.join(c.task_ids)} both mean to change {c.path}"
+        f"conflict: {' and '.join(c.task_ids)} both mean to change {one_line(c.path, _PATH_CHARS)}"
         for c in group.conflicts[:_FEW]
     ]
     lines += _more("conflicts", len(group.conflicts) - _FEW)
