@@ -157,9 +157,16 @@ WHERE h.root_id = ?1 AND h.session_id <> ?1 AND e.type = 'group_message_delivere
   'group_task_released', 'group_task_status_changed', 'group_message_queued', 'group_message_delivered')
 ORDER BY e.pos;
 
+-- What waited for a session that was deleted since; not what waits for one that is still to be imported. The
+-- tombstone of one that came back stands apart, at a seq below zero.
 -- name: forget_the_deleted
-DELETE FROM group_message_deliveries
-WHERE root_id = ? AND recipient_id NOT IN (SELECT session_id FROM heads);
+DELETE FROM group_message_deliveries AS d
+WHERE d.root_id = ? AND (
+  EXISTS (SELECT 1 FROM events e WHERE e.session_id = d.recipient_id AND e.seq < 0
+            AND e.type = 'session_deleted' AND e.pos > d.pos)
+  OR NOT EXISTS (SELECT 1 FROM heads h WHERE h.session_id = d.recipient_id)
+    AND EXISTS (SELECT 1 FROM events e WHERE e.session_id = d.recipient_id
+                  AND e.type = 'session_deleted' AND e.pos > d.pos));
 
 -- What is gone.
 

@@ -20,6 +20,12 @@ from groups_kit import (
     tables,
 )
 
+from callboard.config.settings import Settings
+from callboard.host import builtin_features, projections_of
+from callboard.log import checking
+from callboard.log.clock import utc_now
+from callboard.log.ids import IdSource
+from callboard.sessions.telling import RunListeners
 from harness.exports import lines_of, sealed
 from harness.inside import CLIENT
 from harness.puppets import of
@@ -316,3 +322,66 @@ async def test_coordination_8_8_a_file_that_somebody_wrote_puts_no_words_into_ot
     async with again(tmp_path, victim) as b:
         await b.goes_on("one")
         assert messages_in(await b.t.log(b.ids["one"])) == []
+
+
+# --- `callboard store check` ------------------------------------------------------------------------
+
+
+def _found(folder: Path) -> list[str]:
+    """Where a look through the store finds what the log does not tell."""
+    projections = projections_of(RunListeners(), builtin_features(Settings()))
+    path = folder / "store.db"
+    report = checking.check(path, now=utc_now, ids=IdSource(), projections=projections)
+    return [finding.message for finding in report.findings]
+
+
+async def test_coordination_86_a_look_through_the_store_finds_a_group_that_is_not_as_the_log_says(
+    tmp_path: Path,
+) -> None:
+    async with board(tmp_path, "one", "two") as b:
+        await _used(b)
+    assert _found(tmp_path) == []
+    async with again(tmp_path, b) as b:
+        await b.t.host.log.transact(
+            lambda tx: tx.execute("UPDATE group_tasks SET assignee = 'ses_evil'")
+        )
+    (found,) = _found(tmp_path)
+    assert "group_tasks" in found
+
+
+async def test_coordination_86_agents_that_are_elsewhere_or_gone_are_no_fault_of_the_tables(
+    tmp_path: Path,
+) -> None:
+    async with board(tmp_path / "a", "one", "two") as b:
+        await _used(b)
+        texts = [await _exported(b, b.ids[name]) for name in ("root", "one", "two")]
+        await b.t.host.sessions.delete(b.ids["two"], by=CLIENT)
+        deleted = tables(b)
+    async with again(tmp_path / "a", b) as b:
+        assert tables(b) == deleted
+    assert _found(tmp_path / "a") == []
+    # a root that comes alone, and is served, before its agents come
+    async with troupe(tmp_path / "b", b.t.cast) as t:
+        await t.host.importing.run(texts[0], folder=str(tmp_path))
+        alone = tables(Board(t, b.root, dict(b.ids)))
+    async with again(tmp_path / "b", b) as b:
+        assert tables(b) == alone
+        for text in texts[1:]:
+            await b.t.host.importing.run(text, folder=str(tmp_path))
+        moved = tables(b)
+        await b.goes_on("two")
+        assert _said(await b.t.log(b.ids["two"])) == ["unread 1"]
+    assert _found(tmp_path / "b") == []
+    # the tree comes back to where it was deleted
+    async with again(tmp_path / "a", b) as b:
+        await b.t.host.sessions.delete(b.root, by=CLIENT)
+        assert not any(tables(b).values())
+        for text in texts:
+            await b.t.host.importing.run(text, folder=str(tmp_path))
+        back = tables(b)
+        assert [len(rows) for rows in back.values()] == [len(rows) for rows in moved.values()]
+    async with again(tmp_path / "a", b) as b:
+        assert tables(b) == back
+        await b.goes_on("one")
+        assert _said(await b.t.log(b.ids["one"])) == ["read 1", "read 2", "unread 1", "unread 2"]
+    assert _found(tmp_path / "a") == []
