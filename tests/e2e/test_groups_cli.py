@@ -109,7 +109,7 @@ def test_the_board_shows_tasks_by_state_with_owners_and_what_is_in_the_way(
     def below(title: str) -> tuple[str, list[str]]:
         """The line of a task without its id, and those below it."""
         at = next(n for n, line in enumerate(lines) if line.startswith(f"{short[title]}  {title}"))
-        rest = []
+        rest: list[str] = []
         for line in result.out.splitlines()[at + 1 :]:
             if not line.startswith("    "):
                 break

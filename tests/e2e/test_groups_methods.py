@@ -31,7 +31,8 @@ Start = Callable[..., CheckedServer]
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CheckedServer]:
     folder = tmp_path_factory.mktemp("groups")
-    with CheckedServer(folder, model=scenario(folder, SCENE), approvals=False) as running:
+    running = CheckedServer(folder, model=scenario(folder, SCENE), approvals=False)
+    with running:
         yield running
 
 

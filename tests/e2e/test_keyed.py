@@ -98,6 +98,20 @@ class Stage:
         root = self.server.call("session/get", sessionId=agent_id)["session"]["rootId"]
         return self.server.call("agent/wait", parentId=root)["questions"][0]["askId"]
 
+    def task(self, *verbs: str) -> dict[str, Any]:
+        """A task of a group of its own, after these were done to it."""
+        root = self.session()
+        made = self.server.call("group/taskCreate", rootId=root, title="one")
+        task = {"rootId": root, "taskId": made["task"]["taskId"]}
+        for verb in verbs:
+            self.server.call(f"group/task{verb}", **task)
+        return task
+
+    def given(self) -> dict[str, Any]:
+        """A task that is given to its root."""
+        task = self.task()
+        return {**task, "agentId": task["rootId"]}
+
     def requests(self) -> dict[str, dict[str, Any]]:
         """Params that change something, by method."""
         gone = self.session()
@@ -130,6 +144,15 @@ class Stage:
             "agent/interrupt": {"agentId": self.agent("hang"), "kind": "abort"},
             "agent/close": {"agentId": self.agent()},
             "agent/reply": {"askId": self.question(), "text": "Yes."},
+            "group/taskCreate": {"rootId": self.session(), "title": "to do once"},
+            "group/taskClaim": self.task(),
+            "group/taskStart": self.task("Claim"),
+            "group/taskComplete": {**self.task("Claim"), "summary": "did it"},
+            "group/taskBlock": {**self.task("Claim"), "reason": "no key"},
+            "group/taskRelease": self.task("Claim"),
+            "group/taskCancel": self.task(),
+            "group/taskReassign": self.given(),
+            "group/messageSend": {"rootId": self.session(), "to": "group", "text": "hello"},
         }  # fmt: skip
 
 
@@ -151,8 +174,29 @@ OTHER: dict[str, dict[str, Any]] = {
     "agent/interrupt": {"reason": "another"},
     "agent/close": {"agentId": "ses_other"},
     "agent/reply": {"text": "another"},
+    "group/taskCreate": {"title": "another"},
+    "group/taskClaim": {"taskId": "tsk_other"},
+    "group/taskStart": {"taskId": "tsk_other"},
+    "group/taskComplete": {"summary": "another"},
+    "group/taskBlock": {"reason": "another"},
+    "group/taskRelease": {"taskId": "tsk_other"},
+    "group/taskCancel": {"reason": "another"},
+    "group/taskReassign": {"taskId": "tsk_other"},
+    "group/messageSend": {"text": "another"},
 }
 """What another request with the same key asks for; another session, where nothing is named."""
+
+
+ON_TASKS = {
+    "group/taskClaim": ("group_task_claimed", "claimed"),
+    "group/taskStart": ("group_task_status_changed", "in_progress"),
+    "group/taskComplete": ("group_task_status_changed", "completed"),
+    "group/taskBlock": ("group_task_status_changed", "blocked"),
+    "group/taskRelease": ("group_task_released", "pending"),
+    "group/taskCancel": ("group_task_status_changed", "cancelled"),
+    "group/taskReassign": ("group_task_status_changed", "claimed"),
+}
+"""The one event by which each changes its task, and how the task stands then."""
 
 
 def keyed_server(folder: Path, model: str) -> ServerProcess:
@@ -230,7 +274,8 @@ def test_every_method_that_changes_something_is_done_once_though_its_server_is_k
 
     def events_of(method: str, kind: str) -> list[dict[str, Any]]:
         params = requests[method]
-        session_id = params["agentId"] if method.startswith("agent/") else params["sessionId"]
+        family = method.partition("/")[0]
+        session_id = params[{"agent": "agentId", "group": "rootId"}.get(family, "sessionId")]
         return [e for e in after if e["sessionId"] == session_id and e["type"] == kind]
 
     # a turn that was asked for takes in what was said to it when it begins, and says by whom it was said
@@ -302,6 +347,13 @@ def test_every_method_that_changes_something_is_done_once_though_its_server_is_k
     (replied,) = [e for e in after if e["type"] == "agent_replied" and e["data"].get("text")]
     assert told["agent/reply"]["agentId"] == replied["sessionId"]
     assert told["agent/reply"]["askId"] == replied["data"]["askId"]
+    (task,) = events_of("group/taskCreate", "group_task_created")
+    assert told["group/taskCreate"]["task"]["taskId"] == task["data"]["taskId"]
+    for method, (kind, status) in ON_TASKS.items():
+        assert len(events_of(method, kind)) == 1, method
+        assert told[method]["task"]["status"] == status, method
+    (queued,) = events_of("group/messageSend", "group_message_queued")
+    assert told["group/messageSend"]["messageId"] == queued["data"]["messageId"]
     assert told["approval/ruleAdd"]["rule"] in rules
     assert (
         told["approval/ruleRemove"]["rule"]["ruleId"] == requests["approval/ruleRemove"]["ruleId"]
@@ -380,6 +432,13 @@ def test_of_two_processes_with_one_key_at_once_one_does_it_and_both_tell_the_sam
     for requests in rounds:
         for method, kind in agents.items():
             assert done[requests[method]["agentId"], kind] == 1, method
+    groups = {
+        "group/taskCreate": "group_task_created", "group/messageSend": "group_message_queued",
+        **{method: kind for method, (kind, _) in ON_TASKS.items()},
+    }  # fmt: skip
+    for requests in rounds:
+        for method, kind in groups.items():
+            assert done[requests[method]["rootId"], kind] == 1, method
     born = [e for e in history(two[0]) if e["data"].get("name") == "once"]
     assert len([e for e in born if e["type"] == "agent_spawned"]) == len(rounds)
     replies = [e for e in history(two[0]) if e["type"] == "agent_replied"]

@@ -749,6 +749,31 @@ def test_an_agent_is_begun_spoken_to_waited_for_stopped_and_closed(server, sessi
     assert server.call("server/diagnostics")["queues"]["openAgents"] == 1
 
 
+@shows("group/get", "group/taskCreate", "group/taskList", "group/taskClaim", "group/taskStart")
+@shows("group/taskComplete", "group/taskBlock", "group/taskRelease", "group/taskCancel")
+@shows("group/taskReassign", "group/messageSend", "group/messageList")
+def test_tasks_of_a_group_are_made_done_and_given_and_messages_are_left(server, session):
+    of = {"rootId": session}
+
+    def task(verb, task_id, **more):
+        return server.call(f"group/task{verb}", **of, taskId=task_id, **more)["task"]["status"]
+
+    one, two = (
+        server.call("group/taskCreate", **of, title=title)["task"]["taskId"]
+        for title in ("one", "two")
+    )
+    assert [task(verb, one) for verb in ("Claim", "Release", "Claim", "Start")] == [
+        "claimed", "pending", "claimed", "in_progress",
+    ]  # fmt: skip
+    assert task("Complete", one, summary="did it") == "completed"
+    assert [task("Claim", two), task("Block", two, reason="no key")] == ["claimed", "blocked"]
+    assert [task("Reassign", two, agentId=session), task("Cancel", two)] == ["claimed", "cancelled"]
+    server.call("group/messageSend", **of, to="group", text="done")
+    assert server.call("group/get", **of)["group"]["counts"]["total"] == 2
+    assert len(server.call("group/taskList", **of, status="all")["data"]) == 2
+    assert server.call("group/messageList", **of)["data"] == []
+
+
 @shows("shutdown")
 def test_shutdown_then_exit_ends_with_zero(tmp_path):
     with CheckedServer(tmp_path, model="scripted/demo") as server:
