@@ -10,7 +10,7 @@ ARGS ?=
 PYTEST := $(BIN)/python -m pytest --ignore tests/bench
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-agents test check bench schema lock soak clean
+.PHONY: help setup demo demo-agents demo-group test check bench schema lock soak clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -29,6 +29,9 @@ demo: setup ## an agent repairs a small project, in under half a minute
 
 demo-agents: setup ## a lead and three agents work through a crash of the server
 	@$(BIN)/callboard demo-agents $(ARGS)
+
+demo-group: setup ## a lead and three workers share a task board through a crash of the server
+	@$(BIN)/callboard demo-group $(ARGS)
 
 test: setup ## the tests, but for soak runs and real models
 	@.ci/left-out

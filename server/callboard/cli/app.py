@@ -18,6 +18,7 @@ from cyclopts import (
 from callboard_rpc.version import PROTOCOL_VERSION
 
 from . import agents, approvals, group, rules, sessions, store
+from .board_demo import demo_group
 from .demo import demo
 from .diagnose import doctor
 from .exits import CommandError, Exit
@@ -73,7 +74,7 @@ def build() -> App:
         backend="asyncio",
         help_format="markdown",
     )
-    for command in (run, tail, usage, demo, demo_agents, doctor, version, serve):
+    for command in (run, tail, usage, demo, demo_agents, demo_group, doctor, version, serve):
         app.command(command)
     for family in (sessions, agents, group, approvals, rules, store):
         app.command(family.app)

@@ -46,8 +46,9 @@ from callboard_rpc.errors import ERRORS
 
 DEMO = "demo"
 """The scenario of `make demo`, and the model of those who have none."""
-BUILT_IN = frozenset({DEMO, "team"})
-"""The scenarios that come with the package, by name; ``team`` is that of `make demo-agents`."""
+BUILT_IN = frozenset({DEMO, "board", "team"})
+"""The scenarios that come with the package, by name; ``board`` is that of `make demo-group`, ``team`` that of
+`make demo-agents`."""
 
 _MAX_BYTES = 4 * 1024 * 1024
 _MAX_VALUES = 10_000
