@@ -226,7 +226,8 @@ LISTS = {
     "approval/list": {}, "approval/ruleList": {}, "model/list": {}, "profile/list": {},
     "session/list": {}, "session/search": {"query": "said"}, "session/turns": {"sessionId": None},
     "session/export": {"sessionId": None}, "event/list": {"scope": {"kind": "all"}},
-    "agent/list": {"rootId": None},
+    "agent/list": {"rootId": None}, "group/taskList": {"rootId": None},
+    "group/messageList": {"rootId": None},
 }  # fmt: skip
 
 

@@ -169,7 +169,7 @@ def _place(cursor: str) -> tuple[str, str]:
 
 
 def _position(cursor: str) -> int:
-    if not cursor.isdecimal() or len(cursor) > 18:
+    if not (cursor.isascii() and cursor.isdecimal()) or len(cursor) > 18:
         raise _no_cursor(cursor)
     return int(cursor)
 
