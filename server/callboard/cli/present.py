@@ -38,6 +38,7 @@ from callboard_rpc.events import (
 )
 
 from . import cards
+from .board_events import BoardNews, is_group_message
 from .crew import Crew
 from .terminal import block, line
 from .wording import OUTCOME_WORDS, duration, usage
@@ -87,6 +88,10 @@ class Presenter:
         init=False, default=Factory(lambda self: Crew(root=self.root), takes_self=True)
     )
     """The agents below `root`, by their names."""
+    board: BoardNews = field(
+        init=False, default=Factory(lambda self: BoardNews(crew=self.crew), takes_self=True)
+    )
+    """The tasks that they share, by their titles."""
 
     def show(self, item: StreamItem) -> None:
         match item:
@@ -166,7 +171,7 @@ class Presenter:
     # --- events -----------------------------------------------------------------------------------
 
     def _event(self, event: Event) -> None:
-        told = self.crew.tell(event)
+        told = self.crew.tell(event) or self.board.tell(event)
         if told is not None:
             self._lines([told])
             return
@@ -175,6 +180,8 @@ class Presenter:
             case Message() as message:
                 self._message(event, message, own=own)
             case Directive(text=text) if text.startswith(_TOLD_ALREADY) and not own:
+                return
+            case Directive() as directive if is_group_message(directive):
                 return
             case Directive(author=author, text=text):
                 self.say((f"» {author.name}: ", "magenta"), text)

@@ -19,6 +19,7 @@ from callboard_rpc.events import (
 from callboard_rpc.sessions import SessionResult
 from callboard_rpc.streams import Scope
 
+from .acquainting import acquaint
 from .asking import Approver
 from .exits import Exit
 from .following import Follower
@@ -158,8 +159,7 @@ async def see_through(
         presenter = Presenter(console=console, root=answered.session_id, model=after.model)
         for call in calls:
             presenter.note_call(call)
-        async for agent in client.agents.list(answered.root_id):
-            presenter.crew.add(agent)
+        await acquaint(client, presenter, answered.root_id)
         presenter.say(("its turn goes on here; Ctrl-C cancels it", "dim"))
         follower = Follower(
             client=client,

@@ -15,6 +15,7 @@ from callboard_rpc.common import Limits, Mode, SessionId
 from callboard_rpc.server import ClientCapabilities
 from callboard_rpc.sessions import Session
 
+from .acquainting import acquaint
 from .asking import Approver, Policy
 from .exits import CommandError, Exit
 from .following import Follower
@@ -159,8 +160,7 @@ async def _follow(
             model=session.model,
         )
         _introduce(presenter, session.session_id)
-        async for agent in client.agents.list(session.session_id):
-            presenter.crew.add(agent)
+        await acquaint(client, presenter, session.session_id)
     approver = Approver(
         root=session.root_id,
         policy=policy,

@@ -20,6 +20,7 @@ from callboard_rpc.events import (
 from callboard_rpc.sessions import Session
 from callboard_rpc.streams import Scope
 
+from .acquainting import acquaint
 from .asking import Approver, Policy
 from .exits import Exit
 from .following import Followed, Follower
@@ -223,8 +224,7 @@ async def stay(work: Staying, interrupts: Interrupts, *, policy: Policy) -> Exit
     interrupts.scope = None
     console = open_console()
     presenter = Presenter(console=console, root=work.root_id)
-    async for agent in work.client.agents.list(work.root_id):
-        presenter.crew.add(agent)
+    await acquaint(work.client, presenter, work.root_id)
     presenter.say(("it goes on here; Ctrl-C cancels it", "dim"))
     follower = Follower(
         client=work.client,

@@ -11,6 +11,7 @@ from callboard_rpc.server import ClientCapabilities
 from callboard_rpc.sessions import Session
 from callboard_rpc.streams import Scope
 
+from .acquainting import acquaint
 from .exits import Exit
 from .interrupts import Interrupts
 from .naming import resolve
@@ -59,6 +60,7 @@ async def _follow(client: Client, session: Session, lines: int, *, json: bool) -
     presenter = None
     if not json:
         presenter = Presenter(console=open_console(), root=session.session_id, details=True)
+        await acquaint(client, presenter, session.root_id)
     scope = Scope(kind="session", id=session.session_id)
     now = await client.sessions.get(session.session_id)
     first = now.session.head_seq - lines + 1
