@@ -264,6 +264,32 @@ def test_any_session_of_the_tree_names_its_group_and_a_person_is_the_root_in_it(
     assert len(group(server, root)["members"]) == 1
 
 
+def test_a_board_is_exported_by_the_titles_of_its_tasks_in_whatever_pieces(
+    server: CheckedServer, root: str
+) -> None:
+    one = made(server, root, "parse it")
+    do(server, "Claim", root, one)
+    do(server, "Complete", root, one, summary="did it")
+    server.call("group/messageSend", rootId=root, to="group", text="all done")
+    for limit in (1, 100):
+        text, cursor = "", {}
+        while True:
+            piece = server.call(
+                "session/export", sessionId=root, format="markdown", limit=limit, **cursor
+            )
+            text += piece["text"]
+            if not piece.get("nextCursor"):
+                break
+            cursor = {"cursor": piece["nextCursor"]}
+        lines = [line for line in text.splitlines() if line.startswith(">")]
+        assert lines == [
+            "> Task: parse it.",
+            f"> Task parse it: claimed by {root}.",
+            f"> Task parse it: completed by {root}: did it",
+            f"> {root} to the group: all done",
+        ]
+
+
 # --- agents -----------------------------------------------------------------------------------------
 
 

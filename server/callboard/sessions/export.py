@@ -1,20 +1,26 @@
 """A session as text to read: Markdown. (What can be imported again is in `writing_out`.)"""
 
-from collections.abc import Collection
-from typing import Any, Final
+from collections.abc import Callable, Collection, Set
+from typing import Any
 
 from callboard_rpc.convert import structure_lenient
-from callboard_rpc.events import EVENT_TYPES, ApprovalDecision, ToolCall, ToolResult
+from callboard_rpc.events import (
+    EVENT_TYPES,
+    ApprovalDecision,
+    GroupTaskClaimed,
+    GroupTaskReleased,
+    GroupTaskStatusChanged,
+    ToolResult,
+)
 
 from ..log.log import Log
 from ..log.record import Record
 from ..log.scope import Filter
-from .markdown import heading, section
+from .markdown import Known, heading, section
 from .reading import Reading
 
 _PIECE_BYTES = 1024 * 1024
-_CALLS: Final = frozenset({"tool_call"})
-_CALLS_AT_ONCE = 100
+_AT_ONCE = 100
 
 
 class Exporting:
@@ -28,11 +34,11 @@ class Exporting:
         """The conversation for people, large values whole; and the position after which to go on."""
         records = await self._page(session_id, after, limit)
         parts = [await self._heading(session_id)] if after == 0 else []
-        calls = await self._calls(session_id, records)
+        known = await self._known(session_id, records)
         size = 0
         reached: int | None = None
         for record in records:
-            part = section(await self._value(record), calls)
+            part = section(await self._value(record), known)
             if reached is not None and size + len(part) > _PIECE_BYTES:
                 break
             parts.append(part)
@@ -45,31 +51,52 @@ class Exporting:
         last = await self._reading.last_turn(session_id)
         return heading(session, (last.model if last is not None else None) or session.model)
 
-    async def _calls(self, session_id: str, records: Collection[Record]) -> dict[str, ToolCall]:
-        """The calls that `records` tell of, also those that an earlier piece holds."""
-        calls: dict[str, ToolCall] = {}
-        wanted: set[str] = set()
+    async def _known(self, session_id: str, records: Collection[Record]) -> Known:
+        """What `records` tell of, also where an earlier piece holds its beginning."""
+        calls: set[str] = set()
+        tasks: set[str] = set()
         for record in records:
             match record.value:
-                case ToolCall() as call:
-                    calls[call.call_id] = call
                 case ToolResult(call_id=call_id) | ApprovalDecision(call_id=call_id):
-                    wanted.add(call_id)
+                    calls.add(call_id)
+                case (
+                    GroupTaskClaimed(task_id=task_id)
+                    | GroupTaskReleased(task_id=task_id)
+                    | GroupTaskStatusChanged(task_id=task_id)
+                ):
+                    tasks.add(task_id)
                 case _:
                     pass
+        called = await self._begun(session_id, records, "tool_call", lambda c: c.call_id, calls)
+        made = await self._begun(
+            session_id, records, "group_task_created", lambda t: t.task_id, tasks
+        )
+        return Known(calls=called, tasks={each: task.title for each, task in made.items()})
+
+    async def _begun(
+        self,
+        session_id: str,
+        records: Collection[Record],
+        kind: str,
+        id_of: Callable[[Any], str],
+        wanted: Set[str],
+    ) -> dict[str, Any]:
+        """The events of this kind by the ids of what they begin: all of `records`, and of those before them as
+        many as it takes to have all that are wanted."""
+        found = {id_of(each.value): each.value for each in records if each.type == kind}
         before = min((record.pos for record in records), default=0)
-        while not wanted <= calls.keys():
+        while not wanted <= found.keys():
             earlier = await self._log.page(
-                Filter(session_id=session_id, types=_CALLS),
+                Filter(session_id=session_id, types=frozenset({kind})),
                 before=before,
-                limit=_CALLS_AT_ONCE,
+                limit=_AT_ONCE,
                 backwards=True,
             )
             if not earlier:
                 break
-            calls.update((each.value.call_id, each.value) for each in earlier)
+            found.update((id_of(each.value), each.value) for each in earlier)
             before = min(each.pos for each in earlier)
-        return calls
+        return found
 
     async def _value(self, record: Record) -> Any:
         cls = EVENT_TYPES.get(record.type)

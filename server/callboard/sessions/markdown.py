@@ -7,6 +7,8 @@ so that they stay what they are: names and titles.
 import re
 from collections.abc import Mapping
 
+from attrs import frozen
+
 from callboard_rpc.approvals import Resolution
 from callboard_rpc.common import (
     EmbeddedResource,
@@ -20,9 +22,15 @@ from callboard_rpc.common import (
 from callboard_rpc.events import (
     ApprovalDecision,
     Author,
+    CompletionChanged,
     DeliveriesDropped,
     Directive,
     EventData,
+    GroupMessageQueued,
+    GroupTaskClaimed,
+    GroupTaskCreated,
+    GroupTaskReleased,
+    GroupTaskStatusChanged,
     Message,
     ModeChanged,
     ModelChanged,
@@ -62,8 +70,17 @@ def heading(session: Session, model: str | None) -> str:
     )
 
 
-def section(data: EventData | UnknownData, calls: Mapping[str, ToolCall]) -> str:
-    """What is shown of an event; nothing of most. `calls` are the calls that it may be about, by id."""
+@frozen(kw_only=True)
+class Known:
+    """What events may be about, by its id: tool calls, and the titles of tasks of a group."""
+
+    calls: Mapping[str, ToolCall]
+    tasks: Mapping[str, str]
+
+
+def section(data: EventData | UnknownData, known: Known) -> str:
+    """What is shown of an event; nothing of most."""
+    calls = known.calls
     match data:
         case Message() as message:
             return _message(message)
@@ -99,8 +116,12 @@ def section(data: EventData | UnknownData, calls: Mapping[str, ToolCall]) -> str
             return _aside(f"{len(deliveries)} deliveries were dropped: {inline(reason)}")
         case TurnFinished() as end:
             return _end(end)
+        case CompletionChanged(summary=summary):
+            return _aside(_with("All is implemented, and nobody has verified it", summary))
+        case GroupMessageQueued(sender=sender, to=to, text=text):
+            return _aside(f"{inline(sender)} to the {inline(to)}: {inline(text)}")
         case _:
-            return ""
+            return _of_task(data, known.tasks)
 
 
 # --- its parts ----------------------------------------------------------------------------------------
@@ -182,6 +203,32 @@ def _rewind(rewind: SessionRewound) -> str:
         more = f" and {rewind.more_paths} more" if rewind.more_paths else ""
         parts.append(f"The files that they changed were left as they are: {paths}{more}.")
     return _aside(" ".join(parts))
+
+
+def _of_task(data: EventData | UnknownData, titles: Mapping[str, str]) -> str:
+    """What happened to a task of the group; nothing of another event."""
+    said = ""
+    match data:
+        case GroupTaskCreated() as made:
+            optional = "" if made.required else " (optional)"
+            return _aside(_with(f"Task: {inline(made.title)}{optional}", made.description))
+        case GroupTaskClaimed(task_id=task_id, agent_id=agent_id):
+            what = f"claimed by {inline(agent_id)}"
+        case GroupTaskReleased(task_id=task_id, agent_id=agent_id):
+            what = f"given back by {inline(agent_id)}"
+        case GroupTaskStatusChanged(task_id=task_id, assignee=str() as assignee):
+            what = f"given to {inline(assignee)}"
+        case GroupTaskStatusChanged(task_id=task_id) as change:
+            what = f"{change.status.replace('_', ' ')} by {inline(change.agent_id)}"
+            said = "; ".join((change.summary or change.reason or "", *change.findings))
+        case _:
+            return ""
+    return _aside(_with(f"Task {inline(titles.get(task_id, task_id))}: {what}", said))
+
+
+def _with(what: str, said: str) -> str:
+    """`what`, and what was said with it."""
+    return f"{what}: {inline(said)}" if said.strip() else f"{what}."
 
 
 def _end(end: TurnFinished) -> str:

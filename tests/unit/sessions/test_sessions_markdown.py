@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from callboard.sessions.markdown import fenced, inline, section
+from callboard.sessions.markdown import Known, fenced, inline, section
 from callboard_rpc.convert import structure
 from callboard_rpc.events import EVENT_TYPES, ToolCall
 
@@ -12,11 +12,11 @@ CALL = {
     "callId": "call_1", "messageId": "msg_1", "name": "edit_file", "arguments": {},
     "title": "Edit a_b.py", "kind": "edit",
 }  # fmt: skip
-CALLS = {"call_1": structure(CALL, ToolCall)}
+KNOWN = Known(calls={"call_1": structure(CALL, ToolCall)}, tasks={"tsk_1": "parse *it*"})
 
 
 def shown(type_: str, /, **data: Any) -> str:
-    return section(structure(data, EVENT_TYPES[type_]), CALLS)
+    return section(structure(data, EVENT_TYPES[type_]), KNOWN)
 
 
 def said(text: str, kind: str = "agent", name: str = "default", **more: Any) -> str:
@@ -156,3 +156,44 @@ def test_a_rewind_a_fork_and_a_changed_prompt_are_told() -> None:
     assert "taken over from ses_1" in shown("session_forked", forkedFrom=origin, inherited=3)
     changed = shown("prompt_updated", seq=4, content=[{"type": "text", "text": "```\nnew"}])
     assert changed == "## Person (instead of a prompt that waited)\n\n```\nnew\n```\n\n"
+
+
+def test_a_task_board_is_told_by_titles_and_by_what_was_said() -> None:
+    made = {"groupId": "grp_1", "taskId": "tsk_2", "createdBy": "ses_1"}
+    assert shown("group_task_created", **made, title="sing", required=False) == (
+        "> Task: sing (optional).\n\n"
+    )
+    assert shown("group_task_created", **made, title="sing", description="Loud,\nplease") == (
+        "> Task: sing: Loud, please\n\n"
+    )
+    of = {"taskId": "tsk_1", "agentId": "ses_2"}
+    title = r"> Task parse \*it\*:"
+    assert shown("group_task_claimed", **of) == f"{title} claimed by ses_2.\n\n"
+    assert shown("group_task_released", **of) == f"{title} given back by ses_2.\n\n"
+    given = shown("group_task_status_changed", **of, status="claimed", assignee="ses_3")
+    assert given == f"{title} given to ses_3.\n\n"
+    begun = shown("group_task_status_changed", **of, status="in_progress")
+    assert begun == f"{title} in progress by ses_2.\n\n"
+    done = shown(
+        "group_task_status_changed", **of, status="completed", summary="# did\nit", findings=["f"]
+    )
+    assert done == rf"{title} completed by ses_2: \# did it; f" + "\n\n"
+    assert shown("group_task_claimed", taskId="tsk_9", agentId="ses_2").startswith("> Task tsk_9:")
+
+
+def test_what_is_said_in_a_group_and_of_the_work_stands_on_a_line() -> None:
+    message: dict[str, Any] = {
+        "messageId": "msg_1",
+        "groupId": "grp_1",
+        "sender": "ses_2",
+        "recipients": [],
+    }
+    assert shown("group_message_queued", **message, to="group", text="a\n\n# b") == (
+        "> ses_2 to the group: a \\# b\n\n"
+    )
+    done = {"completion": "implemented_not_verified"}
+    assert shown("completion_changed", **done) == (
+        "> All is implemented, and nobody has verified it.\n\n"
+    )
+    assert shown("completion_changed", **done, summary="Yes.").endswith("verified it: Yes.\n\n")
+    assert shown("agent_group_created", groupId="grp_1", name="work") == ""
