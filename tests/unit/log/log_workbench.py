@@ -7,6 +7,7 @@ from typing import Any
 
 from callboard.agents import projection as agents
 from callboard.approvals import service as approvals
+from callboard.groups import projection as groups
 from callboard.log.clock import utc_now
 from callboard.log.ids import IdSource
 from callboard.log.log import Log
@@ -26,6 +27,7 @@ PROJECTIONS = (
     sessions.PROJECTION,
     inbox.PROJECTION,
     agents.PROJECTION,
+    groups.PROJECTION,
 )
 
 
