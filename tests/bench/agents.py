@@ -40,7 +40,7 @@ class _Model:
 
 
 @asynccontextmanager
-async def _host() -> AsyncGenerator[tuple[Host, _Model, str]]:
+async def hosting() -> AsyncGenerator[tuple[Host, _Model, str]]:
     with tempfile.TemporaryDirectory(prefix="callboard-bench-") as name:
         folder = Path(name)
         environment = Environment(
@@ -65,7 +65,7 @@ async def _host() -> AsyncGenerator[tuple[Host, _Model, str]]:
             yield host, model, name
 
 
-async def _session(host: Host, cwd: str) -> str:
+async def new_root(host: Host, cwd: str) -> str:
     made = await host.sessions.create(cwd=cwd, profile="default", mode="work", by=_CLIENT)
     return made.session_id
 
@@ -75,12 +75,12 @@ async def _prompt(host: Host, session_id: str) -> None:
     await host.sessions.prompt(session_id, content, author=_PERSON, by=_CLIENT)
 
 
-async def _rest(host: Host, session_ids: list[str]) -> None:
+async def rest(host: Host, session_ids: list[str]) -> None:
     for session_id in session_ids:
         await host.waiting.wait(session_id, until="idle", turn_id=None, timeout_s=60)
 
 
-def _agents(host: Host) -> Agents:
+def agents_of(host: Host) -> Agents:
     service = host.services["agents"]
     assert isinstance(service, Agents)
     return service
@@ -90,18 +90,18 @@ async def _spawned(count: int) -> tuple[list[float], list[float]]:
     """From the wish for an agent to its first model request; and the same for a plain session."""
     ours: list[float] = []
     bare: list[float] = []
-    async with _host() as (host, model, cwd):
-        caller = Caller(parent_id=await _session(host, cwd), by=_CLIENT)
+    async with hosting() as (host, model, cwd):
+        caller = Caller(parent_id=await new_root(host, cwd), by=_CLIENT)
         for number in range(count + 5):
             began = time.perf_counter()
             wanted = Wanted(name=f"agent {number}", message="say")
-            child = (await _agents(host).spawn(caller, wanted)).agent_id
-            await _rest(host, [child])
+            child = (await agents_of(host).spawn(caller, wanted)).agent_id
+            await rest(host, [child])
             ours.append(model.asked[child] - began)
             began = time.perf_counter()
-            plain = await _session(host, cwd)
+            plain = await new_root(host, cwd)
             await _prompt(host, plain)
-            await _rest(host, [plain])
+            await rest(host, [plain])
             bare.append(model.asked[plain] - began)
     return ours[5:], bare[5:]  # the first ones load what the others have
 
@@ -112,26 +112,26 @@ async def _at_once(count: int) -> tuple[list[float], list[float], list[float]]:
     ours: list[float] = []
     bare: list[float] = []
     looks: list[float] = []
-    async with _host() as (host, _, cwd):
-        agents = _agents(host)
-        root = await _session(host, cwd)
+    async with hosting() as (host, _, cwd):
+        agents = agents_of(host)
+        root = await new_root(host, cwd)
         caller = Caller(parent_id=root, by=_CLIENT)
         children = [
             (await agents.spawn(caller, Wanted(name=f"agent {n:02}", message="say"))).agent_id
             for n in range(_TOGETHER)
         ]
-        plain = [await _session(host, cwd) for _ in range(_TOGETHER)]
-        await _rest(host, children)
+        plain = [await new_root(host, cwd) for _ in range(_TOGETHER)]
+        await rest(host, children)
         for number in range(count):
             began = time.perf_counter()
             await asyncio.gather(
                 *(agents.send(c, "say", goes_on=True, author=_PERSON, by=_CLIENT) for c in children)
             )
-            await _rest(host, children)
+            await rest(host, children)
             ours.append(_TOGETHER / (time.perf_counter() - began))
             began = time.perf_counter()
             await asyncio.gather(*(_prompt(host, each) for each in plain))
-            await _rest(host, plain)
+            await rest(host, plain)
             bare.append(_TOGETHER / (time.perf_counter() - began))
             reports = await host.log.query(
                 "SELECT count(*) FROM inbox WHERE session_id = ? AND kind = 'report'", root

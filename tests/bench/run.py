@@ -16,6 +16,7 @@ from pathlib import Path
 import agents
 import appending
 import footprint
+import groups
 import hosts
 import large_store
 import recovering
@@ -29,6 +30,7 @@ _TOPICS: tuple[Topic, ...] = (
     start_up.TOPIC,
     turns.TOPIC,
     agents.TOPIC,
+    groups.TOPIC,
     appending.TOPIC,
     large_store.TOPIC,
     footprint.TOPIC,

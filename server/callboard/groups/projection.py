@@ -1,6 +1,6 @@
-"""The tables of groups, as they follow the log, and as every host makes them anew when it begins."""
+"""The tables of groups, as they follow the log, event by event."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import orjson
@@ -22,20 +22,29 @@ from ..log import sqlfile
 from ..log.record import Record
 from ..log.transaction import Projection, Transaction
 from ..turns.boundary import Query
-from .state import changed, created
+from .state import changed, created, follows
 
 SQL = sqlfile.load("callboard.groups")
+
+_STATUS = 3
+"""Where the status stands in a row of the ``task`` queries."""
 
 
 # --- rows ---------------------------------------------------------------------------------------
 
 
-def task_of(row: tuple[Any, ...]) -> GroupTask:
-    """A row of the ``task`` queries. What follows from other tasks is not in it (`state.seen`)."""
+def task_of(row: tuple[Any, ...], completed: Collection[str] | None = None) -> GroupTask:
+    """A row of the ``task`` queries. What follows from other tasks is in it where it is told which of them are
+    `completed` (as `state.seen` has it)."""
     (
         task_id, group_id, title, status, created_by, created_at, updated_at, description, dependencies,
         required, expected_paths, assignee, summary, reason, findings, touched_files,
     ) = row  # fmt: skip
+    behind = _read(dependencies)
+    ready, waits_for = False, ()
+    if completed is not None:
+        open_ones = tuple(each for each in behind if each not in completed)
+        ready, waits_for = follows(status, assignee, open_ones)
     return GroupTask(
         task_id=TaskId(task_id),
         group_id=GroupId(group_id),
@@ -45,7 +54,7 @@ def task_of(row: tuple[Any, ...]) -> GroupTask:
         created_at=created_at,
         updated_at=updated_at,
         description=description,
-        dependencies=_read(dependencies),
+        dependencies=behind,
         required=bool(required),
         expected_paths=_read(expected_paths),
         assignee=assignee,
@@ -53,6 +62,31 @@ def task_of(row: tuple[Any, ...]) -> GroupTask:
         reason=reason,
         findings=_read(findings),
         touched_files=_read(touched_files),
+        ready=ready,
+        blockers=waits_for,
+    )
+
+
+def row_of(root_id: str, task: GroupTask) -> tuple[Any, ...]:
+    """A task as ``insert_task`` takes it."""
+    return (
+        root_id,
+        task.task_id,
+        task.group_id,
+        task.title,
+        task.status,
+        task.created_by,
+        task.created_at,
+        task.updated_at,
+        task.description,
+        _text(task.dependencies),
+        int(task.required),
+        _text(task.expected_paths),
+        task.assignee,
+        task.summary,
+        task.reason,
+        _text(task.findings),
+        _text(task.touched_files),
     )
 
 
@@ -73,6 +107,14 @@ def find_task(query: Query, root_id: str, task_id: str) -> GroupTask | None:
 def by_id(rows: Iterable[tuple[Any, ...]]) -> dict[TaskId, GroupTask]:
     """Tasks of a query, by their ids."""
     tasks = map(task_of, rows)
+    return {task.task_id: task for task in tasks}
+
+
+def board_of(rows: Collection[tuple[Any, ...]]) -> dict[TaskId, GroupTask]:
+    """All tasks of a group, by their ids, each with what follows from the others: made once, since to copy a
+    thousand of them takes as long as to read them."""
+    completed = frozenset(row[0] for row in rows if row[_STATUS] == "completed")
+    tasks = (task_of(row, completed) for row in rows)
     return {task.task_id: task for task in tasks}
 
 
@@ -97,27 +139,7 @@ def _on_joined(tx: Transaction, record: Record) -> None:
 
 def _on_task_created(tx: Transaction, record: Record) -> None:
     event: GroupTaskCreated = record.value
-    task = created(event, record.at)
-    tx.execute(
-        SQL["insert_task"],
-        record.session_id,
-        task.task_id,
-        task.group_id,
-        task.title,
-        task.status,
-        task.created_by,
-        task.created_at,
-        task.updated_at,
-        task.description,
-        _text(task.dependencies),
-        int(task.required),
-        _text(task.expected_paths),
-        task.assignee,
-        task.summary,
-        task.reason,
-        _text(task.findings),
-        _text(task.touched_files),
-    )
+    tx.execute(SQL["insert_task"], *row_of(record.session_id, created(event, record.at)))
 
 
 def _on_task_changed(tx: Transaction, record: Record) -> None:
@@ -167,11 +189,11 @@ def _on_deleted(tx: Transaction, record: Record) -> None:
 
 
 def _forget(tx: Transaction, session_id: str) -> None:
-    _forget_group(tx, session_id)
+    forget_group(tx, session_id)
     tx.execute(SQL["forget_recipient"], session_id)
 
 
-def _forget_group(tx: Transaction, root_id: str) -> None:
+def forget_group(tx: Transaction, root_id: str) -> None:
     for name in ("group", "members", "tasks", "messages", "deliveries"):
         tx.execute(SQL[f"forget_{name}"], root_id)
 
@@ -198,13 +220,3 @@ PROJECTION = Projection(
     },
     forget=_forget,
 )
-
-
-def rebuild(tx: Transaction, root_id: str) -> None:
-    """Makes the rows of one group anew from the log: no truth lives in them alone (coordination 86)."""
-    _forget_group(tx, root_id)
-    for query in ("events_of_root", "deliveries_of_root"):
-        for row in tx.all(SQL[query], root_id):
-            record = Record.of(row)
-            PROJECTION.apply[record.type](tx, record)
-    tx.execute(SQL["forget_the_deleted"], root_id)

@@ -18,7 +18,7 @@ from callboard_rpc.groups import (
 from ..log.log import Log
 from ..log.looking import Rows
 from .membership import find_group
-from .projection import SQL, by_id
+from .projection import SQL, board_of
 from .state import (
     ACTIVE,
     conflicts,
@@ -26,7 +26,6 @@ from .state import (
     dependency_failures,
     is_shown,
     required_unfinished,
-    seen,
 )
 from .tasks import as_it_stands, names
 
@@ -57,9 +56,8 @@ class GroupReading:
         """By creation, then id (coordination 8.7). Raises sessionNotFound."""
 
         def read(rows: Rows, root_id: str) -> tuple[GroupTask, ...]:
-            tasks = by_id(rows(SQL["tasks"], root_id))
-            shown = (seen(task, tasks) for task in tasks.values())
-            return tuple(task for task in shown if is_shown(task, wanted))
+            tasks = board_of(rows(SQL["tasks"], root_id))
+            return tuple(task for task in tasks.values() if is_shown(task, wanted))
 
         return await self._read(session_id, read)
 
@@ -114,8 +112,8 @@ def _group(rows: Rows, root_id: str) -> Group | None:
     known = find_group(rows, root_id)
     if known is None:
         return None
-    tasks = by_id(rows(SQL["tasks"], root_id))
-    shown = [seen(task, tasks) for task in tasks.values()]
+    tasks = board_of(rows(SQL["tasks"], root_id))
+    shown = tasks.values()
     return Group(
         group_id=known.group_id,
         root_id=SessionId(root_id),

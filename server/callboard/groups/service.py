@@ -13,9 +13,10 @@ from ..log.log import Log
 from ..log.transaction import Transaction
 from ..turns.boundary import Query
 from . import messages, tasks
+from .anew import rebuild
 from .membership import Participant, root_of
 from .messages import Sent
-from .projection import SQL, rebuild
+from .projection import SQL
 from .reading import GroupReading
 from .tasks import NewTask, Said
 

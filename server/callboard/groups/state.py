@@ -3,10 +3,10 @@
 The projection applies these rules to rows, so that the tables and a replay of the log say the same.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
-from itertools import combinations
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 import attrs
 from attrs import field, frozen
@@ -54,6 +54,8 @@ class GroupState:
 
 # --- tasks --------------------------------------------------------------------------------------
 
+TaskChange: TypeAlias = GroupTaskClaimed | GroupTaskReleased | GroupTaskStatusChanged
+
 
 def created(event: GroupTaskCreated, at: str) -> GroupTask:
     return GroupTask(
@@ -71,26 +73,28 @@ def created(event: GroupTaskCreated, at: str) -> GroupTask:
     )
 
 
-def changed(task: GroupTask, event: Any, at: str) -> GroupTask:
-    """The task after an event about it. What an event leaves empty stays what it was (8.3)."""
+def changed(task: GroupTask, event: TaskChange, at: str) -> GroupTask:
+    """The task after an event about it."""
+    return attrs.evolve(task, **changes(event, at))
+
+
+def changes(event: TaskChange, at: str) -> dict[str, Any]:
+    """What an event about a task makes of its fields. What it leaves empty stays what it was (8.3)."""
     match event:
-        case GroupTaskClaimed(agent_id=agent_id):
-            return attrs.evolve(task, status="claimed", assignee=agent_id, updated_at=at)
+        case GroupTaskClaimed():
+            return {"updated_at": at, "status": "claimed", "assignee": event.agent_id}
         case GroupTaskReleased():
-            return attrs.evolve(task, status="pending", assignee=None, updated_at=at)
+            return {"updated_at": at, "status": "pending", "assignee": None}
         case GroupTaskStatusChanged():
-            return attrs.evolve(
-                task,
-                status=event.status,
-                assignee=event.assignee or task.assignee,
-                summary=event.summary or task.summary,
-                reason=event.reason or task.reason,
-                findings=event.findings or task.findings,
-                touched_files=event.touched_files or task.touched_files,
-                updated_at=at,
-            )
-        case _:
-            return task
+            said = {
+                "assignee": event.assignee,
+                "summary": event.summary,
+                "reason": event.reason,
+                "findings": event.findings,
+                "touched_files": event.touched_files,
+            }
+            fresh = {name: value for name, value in said.items() if value}
+            return {"updated_at": at, "status": event.status, **fresh}
 
 
 def in_order(tasks: Iterable[GroupTask]) -> list[GroupTask]:
@@ -134,24 +138,32 @@ def replay(events: Iterable[tuple[Any, str]], root_id: SessionId) -> GroupState 
     the number of events (coordination 87)."""
     state: GroupState | None = None
     tasks: dict[TaskId, GroupTask] = {}
+    since: dict[
+        TaskId, dict[str, Any]
+    ] = {}  # a task is copied once, and not for each of its events
     members: dict[SessionId, None] = {}
     for event, at in events:
         if state is None:
             state = apply(None, event, at, root_id)
             continue
         match event:
-            case AgentGroupMemberJoined(agent_id=agent_id) if agent_id != root_id:
-                members.setdefault(agent_id)
-            case GroupTaskCreated() if event.task_id not in tasks:
-                tasks[event.task_id] = created(event, at)
             case GroupTaskClaimed() | GroupTaskReleased() | GroupTaskStatusChanged():
                 if event.task_id in tasks:
-                    tasks[event.task_id] = changed(tasks[event.task_id], event, at)
+                    since[event.task_id].update(changes(event, at))
+            case GroupTaskCreated() if event.task_id not in tasks:
+                tasks[event.task_id] = created(event, at)
+                since[event.task_id] = {}
+            case AgentGroupMemberJoined(agent_id=agent_id) if agent_id != root_id:
+                members.setdefault(agent_id)
             case _:
                 pass
     if state is None:
         return None
-    return attrs.evolve(state, members=tuple(members), tasks=MappingProxyType(tasks))
+    now = {
+        task_id: attrs.evolve(task, **since[task_id]) if since[task_id] else task
+        for task_id, task in tasks.items()
+    }
+    return attrs.evolve(state, members=tuple(members), tasks=MappingProxyType(now))
 
 
 # --- what follows from it (8.7) -----------------------------------------------------------------
@@ -173,8 +185,17 @@ def is_ready(task: GroupTask, tasks: Mapping[TaskId, GroupTask]) -> bool:
 
 def seen(task: GroupTask, tasks: Mapping[TaskId, GroupTask]) -> GroupTask:
     """The task with what follows from the others."""
-    waits_for = blockers(task, tasks) if task.status not in FINAL else ()
-    return attrs.evolve(task, ready=is_ready(task, tasks), blockers=waits_for)
+    ready, waits_for = follows(task.status, task.assignee, blockers(task, tasks))
+    return attrs.evolve(task, ready=ready, blockers=waits_for)
+
+
+def follows(
+    status: TaskStatus, assignee: SessionId | None, waits_for: tuple[TaskId, ...]
+) -> tuple[bool, tuple[TaskId, ...]]:
+    """Whether a task is ready, and what it is told to wait for, of its dependencies that are not completed."""
+    if status in FINAL:
+        return False, ()
+    return status == "pending" and assignee is None and not waits_for, waits_for
 
 
 def is_shown(task: GroupTask, wanted: TaskFilter) -> bool:
@@ -206,32 +227,55 @@ def counts(tasks: Mapping[TaskId, GroupTask]) -> GroupCounts:
 def dependency_failures(tasks: Mapping[TaskId, GroupTask]) -> tuple[DependencyFailure, ...]:
     """Of each task that is not over: its direct dependencies that are blocked, then those cancelled; by the
     task's id. Such a task never becomes ready by itself (coordination 89)."""
+    broken = {
+        task_id: status
+        for task_id, task in tasks.items()
+        if (status := task.status) == "blocked" or status == "cancelled"
+    }
     failures: list[DependencyFailure] = []
-    for task_id in sorted(tasks):
+    for task_id in sorted(tasks) if broken else ():
         task = tasks[task_id]
         if task.status in FINAL:
             continue
-        for status in ("blocked", "cancelled"):
+        ends = [each for each in task.dependencies if each in broken]
+        for status in ("blocked", "cancelled") if ends else ():
             failures += [
                 DependencyFailure(task_id=task_id, dependency_id=each, status=status)
-                for each in task.dependencies
-                if each in tasks and tasks[each].status == status
+                for each in ends
+                if broken[each] == status
             ]
     return tuple(failures)
 
 
+MAX_CONFLICTS = 1_000
+"""Conflicts that are told, of a board on which everybody names the same files."""
+
+
 def conflicts(tasks: Mapping[TaskId, GroupTask]) -> tuple[GroupConflict, ...]:
     """Pairs of active tasks that name the same file, each with the alphabetically first of those files, in
-    the order of lists. A folder and a file in it are not the same (coordination 90, 91)."""
-    paths = {
-        task.task_id: frozenset(map(normal_path, (*task.expected_paths, *task.touched_files)))
-        for task in in_order(task for task in tasks.values() if task.status in ACTIVE)
-    }
+    the order of lists; the first `MAX_CONFLICTS` of them. A folder and a file in it are not the same
+    (coordination 90, 91)."""
+    active = in_order(task for task in tasks.values() if task.status in ACTIVE)
+    paths = [
+        sorted({*map(normal_path, (*task.expected_paths, *task.touched_files))} - {""})
+        for task in active
+    ]
+    naming: dict[str, list[int]] = {}
+    for number, named in enumerate(paths):
+        for path in named:
+            naming.setdefault(path, []).append(number)
     found: list[GroupConflict] = []
-    for (first, of_first), (second, of_second) in combinations(paths.items(), 2):
-        common = (of_first & of_second) - {""}
-        if common:
-            found.append(GroupConflict(task_ids=(first, second), path=min(common)))
+    for number, named in enumerate(paths):
+        with_others: dict[int, str] = {}
+        for path in named:
+            others = naming[path]
+            for other in others[bisect_right(others, number) :]:
+                with_others.setdefault(other, path)
+        for other in sorted(with_others):
+            if len(found) == MAX_CONFLICTS:
+                return tuple(found)
+            pair = (active[number].task_id, active[other].task_id)
+            found.append(GroupConflict(task_ids=pair, path=with_others[other]))
     return tuple(found)
 
 
@@ -241,6 +285,8 @@ def normal_path(path: str) -> str:
     text = path.strip().replace("\\", "/")
     while text.startswith("./"):
         text = text[2:]
+    if text.isascii():
+        return text.lower()
     return "".join(c.lower() if c.isascii() else c for c in text)
 
 

@@ -7,7 +7,7 @@ of what others did in the same commit.
 
 import functools
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +123,10 @@ class Transaction:
     def all(self, sql: str, *params: Any) -> list[tuple[Any, ...]]:
         return self.connection.execute(sql, params).fetchall()
 
+    def each(self, sql: str, *params: Any) -> Iterator[tuple[Any, ...]]:
+        """The rows one after the other, of many."""
+        return iter(self.connection.execute(sql, params))
+
     def value(self, sql: str, *params: Any) -> Any:
         """The first column of the first row, or None."""
         row = self.connection.execute(sql, params).fetchone()
@@ -133,6 +137,10 @@ class Transaction:
     def execute(self, sql: str, *params: Any) -> int:
         """Runs a statement and tells how many rows it changed."""
         return self.connection.execute(sql, params).rowcount
+
+    def execute_many(self, sql: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Runs a statement for each of the rows, one after the other."""
+        self.connection.executemany(sql, rows)
 
     def contain(self, part: Callable[[], object]) -> Exception | None:
         """Runs a part of the decision that may fail alone: then its writes are undone and its fault is
