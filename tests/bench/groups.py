@@ -133,15 +133,24 @@ async def _claims(count: int) -> tuple[list[float], list[float]]:
 # --- a large board ------------------------------------------------------------------------------
 
 
+def _status(number: int) -> TaskStatus | None:
+    """How a task stands; None for one that nobody has taken yet."""
+    match number % 20:
+        case 0:
+            return "claimed"
+        case 1:
+            return "in_progress"
+        case 2:
+            return "blocked"
+        case 3 | 4 | 5 | 6 | 7:
+            return None
+        case _:
+            return "completed"
+
+
 def _board(root_id: str, group_id: GroupId, members: list[str]) -> Iterator[object]:
-    """Tasks in all states, with dependencies, paths and findings."""
-    statuses: tuple[TaskStatus | None, ...] = (
-        None,
-        "claimed",
-        "in_progress",
-        "completed",
-        "blocked",
-    )
+    """Tasks in all states, with dependencies, paths and findings: each member has one, or is stuck with it;
+    of the others two thirds are done."""
     for number in range(_TASKS):
         task_id = TaskId(f"tsk_{number:05}")
         behind = (number - 1, number - 7) if number > 10 else ()
@@ -154,7 +163,7 @@ def _board(root_id: str, group_id: GroupId, members: list[str]) -> Iterator[obje
             dependencies=tuple(TaskId(f"tsk_{each:05}") for each in behind),
             expected_paths=tuple(f"src/part{number // 2}/file{n}.py" for n in range(3)),
         )
-        status = statuses[number % len(statuses)]
+        status = _status(number)
         if status is None:
             continue
         owner = SessionId(members[number % len(members)])

@@ -111,9 +111,15 @@ def by_id(rows: Iterable[tuple[Any, ...]]) -> dict[TaskId, GroupTask]:
 
 
 def board_of(rows: Collection[tuple[Any, ...]]) -> dict[TaskId, GroupTask]:
-    """All tasks of a group, by their ids, each with what follows from the others: made once, since to copy a
-    thousand of them takes as long as to read them."""
-    completed = frozenset(row[0] for row in rows if row[_STATUS] == "completed")
+    """All tasks of a group, by their ids, each with what follows from the others."""
+    return board_beside(rows, frozenset(row[0] for row in rows if row[_STATUS] == "completed"))
+
+
+def board_beside(
+    rows: Iterable[tuple[Any, ...]], completed: Collection[str]
+) -> dict[TaskId, GroupTask]:
+    """Some tasks of a group, each with what follows from which of all are `completed`: made once, since to
+    copy a thousand of them takes as long as to read them."""
     tasks = (task_of(row, completed) for row in rows)
     return {task.task_id: task for task in tasks}
 

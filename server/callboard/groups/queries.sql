@@ -49,6 +49,15 @@ SELECT task_id, group_id, title, status, created_by, created_at, updated_at, des
        required, expected_paths, assignee, summary, reason, findings, touched_files
 FROM group_tasks WHERE root_id = ? ORDER BY created_at, task_id;
 
+-- A board without what is done, of which only the ids are needed: most of a long one is.
+-- name: uncompleted_tasks
+SELECT task_id, group_id, title, status, created_by, created_at, updated_at, description, dependencies,
+       required, expected_paths, assignee, summary, reason, findings, touched_files
+FROM group_tasks WHERE root_id = ? AND status <> 'completed' ORDER BY created_at, task_id;
+
+-- name: completed_ids
+SELECT task_id FROM group_tasks WHERE root_id = ? AND status = 'completed';
+
 -- Those that a list of ids (JSON) names.
 -- name: tasks_of
 SELECT t.task_id, t.group_id, t.title, t.status, t.created_by, t.created_at, t.updated_at, t.description,

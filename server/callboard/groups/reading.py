@@ -18,14 +18,14 @@ from callboard_rpc.groups import (
 from ..log.log import Log
 from ..log.looking import Rows
 from .membership import find_group
-from .projection import SQL, board_of
+from .projection import SQL, board_beside, board_of
 from .state import (
     ACTIVE,
     conflicts,
-    counts,
     dependency_failures,
     is_shown,
     required_unfinished,
+    tally,
 )
 from .tasks import as_it_stands, names
 
@@ -112,16 +112,18 @@ def _group(rows: Rows, root_id: str) -> Group | None:
     known = find_group(rows, root_id)
     if known is None:
         return None
-    tasks = board_of(rows(SQL["tasks"], root_id))
+    completed = frozenset(task_id for (task_id,) in rows(SQL["completed_ids"], root_id))
+    tasks = board_beside(rows(SQL["uncompleted_tasks"], root_id), completed)
     shown = tasks.values()
+    ready = tuple(task for task in shown if task.ready)
     return Group(
         group_id=known.group_id,
         root_id=SessionId(root_id),
         name=known.name,
         created_at=known.created_at,
         members=(_root(root_id), *map(_member, rows(SQL["named_members"], root_id))),
-        counts=counts(tasks),
-        ready=tuple(task for task in shown if task.ready),
+        counts=tally((t.status for t in shown), ready=len(ready), completed=len(completed)),
+        ready=ready,
         active=tuple(task for task in shown if task.status in ACTIVE),
         blocked=tuple(task for task in shown if task.status == "blocked"),
         dependency_failures=dependency_failures(tasks),

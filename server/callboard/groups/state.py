@@ -215,13 +215,19 @@ def is_shown(task: GroupTask, wanted: TaskFilter) -> bool:
 
 def counts(tasks: Mapping[TaskId, GroupTask]) -> GroupCounts:
     """How many tasks there are of each kind."""
-    number = {
-        "pending": 0, "claimed": 0, "in_progress": 0, "completed": 0, "blocked": 0, "cancelled": 0
-    }  # fmt: skip
-    for task in tasks.values():
-        number[task.status] += 1
     ready = sum(1 for task in tasks.values() if is_ready(task, tasks))
-    return GroupCounts(total=len(tasks), ready=ready, **number)
+    return tally((task.status for task in tasks.values()), ready=ready)
+
+
+def tally(statuses: Iterable[TaskStatus], *, ready: int, completed: int = 0) -> GroupCounts:
+    """`counts` of tasks of which so many are ready, and so many more are completed."""
+    number = {
+        "pending": 0, "claimed": 0, "in_progress": 0, "completed": completed, "blocked": 0,
+        "cancelled": 0,
+    }  # fmt: skip
+    for status in statuses:
+        number[status] += 1
+    return GroupCounts(total=sum(number.values()), ready=ready, **number)
 
 
 def dependency_failures(tasks: Mapping[TaskId, GroupTask]) -> tuple[DependencyFailure, ...]:
