@@ -78,9 +78,9 @@ class DependencyFailure:
 
 @frozen(kw_only=True)
 class GroupConflict:
-    """Two active tasks that mean to change, or have changed, the same file. It forbids nothing."""
+    """Two active tasks (`task_ids`) that mean to change, or have changed, the same file. It forbids nothing."""
 
-    task_ids: tuple[TaskId, TaskId]
+    task_ids: tuple[TaskId, ...]
     path: str
 
 

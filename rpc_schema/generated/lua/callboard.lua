@@ -707,7 +707,7 @@ local M = {}
 ---@field conflicts? callboard.GroupConflict[]
 ---@field requiredUnfinished? callboard.TaskId[]
 
----Two active tasks that mean to change, or have changed, the same file. It forbids nothing.
+---Two active tasks (`task_ids`) that mean to change, or have changed, the same file. It forbids nothing.
 ---@class callboard.GroupConflict
 ---@field taskIds callboard.TaskId[]
 ---@field path string

@@ -843,7 +843,7 @@ export interface Group {
   requiredUnfinished?: TaskId[];
 }
 
-/** Two active tasks that mean to change, or have changed, the same file. It forbids nothing. */
+/** Two active tasks (`task_ids`) that mean to change, or have changed, the same file. It forbids nothing. */
 export interface GroupConflict {
   taskIds: TaskId[];
   path: string;

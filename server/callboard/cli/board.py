@@ -204,7 +204,7 @@ class _Sheet:
                 )
             )
         for conflict in self.conflicts.get(task.task_id, ())[:_NAMED]:
-            other = next(each for each in conflict.task_ids if each != task.task_id)
+            other = next((each for each in conflict.task_ids if each != task.task_id), "another")
             path = clean_line(conflict.path, _TEXT)
             details.append((f"! {self._id(other)} changes {path}, too", "yellow"))
         said = task.reason if kind in ("blocked", "cancelled") else task.summary
