@@ -306,3 +306,25 @@ async def test_coordination_62_63_a_steer_during_the_first_of_three_writes_lets_
         assert (tmp_path / "ended").exists()
         assert not list(tmp_path.glob("*.txt"))
         assert "write nothing more" in t.cast.heard("one")
+
+
+async def test_messaging_18_a_raised_limit_gives_nothing_to_those_below_an_older_agent(
+    tmp_path: Path,
+) -> None:
+    """An agent's children get of its depth what is left of it, whatever is set by now; also from a person."""
+    low = calls(("spawn_agent", {"name": "low", "message": "go", "wait": True}))
+    lower = calls(("spawn_agent", {"name": "lower", "message": "go"}))
+    async with troupe(tmp_path, environ={"CALLBOARD_AGENTS_MAX_DEPTH": "2"}) as t:
+        root = await t.root()
+        top = await t.ended(await t.spawn(root, "top"))
+    cast = Cast(top=[low, speaks("ok")], low=[lower, speaks("myself, then")])
+    async with troupe(tmp_path, cast, environ={"CALLBOARD_AGENTS_MAX_DEPTH": "8"}) as t:
+        await tell(t, top.agent_id, "go deeper")
+        await t.idle(top.agent_id)
+        made = t.child(top.agent_id, "low")
+        assert (top.depth_left, made.depth_left) == (1, 0)
+        assert cast.read("low")[0].startswith("depth_exceeded: ")
+        with pytest.raises(CallboardError) as refused:
+            await t.spawn(made.agent_id, "lower")
+        assert refused.value.kind == "depthExceeded"
+        assert t.agents.children(made.agent_id) == ()
