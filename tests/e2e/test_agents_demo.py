@@ -101,6 +101,13 @@ def test_a_lead_and_three_agents_come_through_a_killed_server(tmp_path: Path) ->
     assert folder is not None
     assert "in one paragraph" in shown.stdout
     assert (Path(folder.group(1)) / "README.md").read_text("utf-8").startswith("# Warehouse")
+    # what the lead reports is so: before, the code and its test did not agree
+    test = [sys.executable, "-B", "-m", "unittest", "-q"]
+    ran = subprocess.run(test, cwd=folder.group(1), capture_output=True, check=False, timeout=60)
+    assert ran.returncode == 0, ran.stderr
+    as_given = Path(__file__).parents[2] / "demo" / "team"
+    before = subprocess.run(test, cwd=as_given, capture_output=True, check=False, timeout=60)
+    assert before.returncode == 1, before.stderr
     transcript = _transcript(store, folder.group(1))
     if os.environ.get("UPDATE_GOLDEN"):
         GOLDEN.parent.mkdir(exist_ok=True)
