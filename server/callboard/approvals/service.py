@@ -415,9 +415,10 @@ class Approvals:
 
     # --- rules ---
 
-    async def rules_for(self, root_id: str, workspace: str) -> tuple[Rule, ...]:
-        """The rules that apply in a session of this root and folder."""
-        return tuple(_rule(row) for row in self._log.glance(SQL["rules_for"], root_id, workspace))
+    async def rules_for(self, session_ids: Sequence[str], workspace: str) -> tuple[Rule, ...]:
+        """The rules of any of these sessions (one, and those above it), of this folder, and of all."""
+        listed = orjson.dumps(list(session_ids)).decode()
+        return tuple(_rule(row) for row in self._log.glance(SQL["rules_for"], listed, workspace))
 
     async def rules(
         self,

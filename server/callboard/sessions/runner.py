@@ -145,7 +145,6 @@ class TurnRunner:
         )
         permits = Permits(
             session_id=live.session_id,
-            root_id=state.root_id,
             above=above,
             workspace=workspace,
             scope=scope,
