@@ -136,9 +136,14 @@ def in_order(agents: Iterable[AgentState]) -> list[AgentState]:
     return sorted(agents, key=lambda agent: (agent.name, agent.agent_id))
 
 
-def settled(agent: AgentState, undelivered: frozenset[str]) -> bool:
-    """Whether a wait without ids has nothing more to expect of an agent: it is closed, or its end has
-    been told already. `undelivered` are the reports that wait for the parent."""
-    if agent.status == "closed":
-        return True
-    return agent.is_terminal and (agent.report is None or agent.report.report_id not in undelivered)
+def has_ended(agent: AgentState, *, is_asked: bool) -> bool:
+    """Whether an agent is through with all that it was to do. One of which a turn `is_asked` for that has not
+    begun (since there is no room for it, say) is as little as one whose turn runs."""
+    is_over = agent.status == "closed" or agent.closing
+    return agent.is_terminal and (is_over or not is_asked)
+
+
+def settled(agent: AgentState, *, is_asked: bool, is_told: bool) -> bool:
+    """Whether a wait without ids has nothing more to expect of an agent: it is closed, or has ended, and
+    its parent `is_told` of it already."""
+    return agent.status == "closed" or (has_ended(agent, is_asked=is_asked) and is_told)

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callboard.agents.state import AgentState, apply, in_order, replay, settled, spawned
+from callboard.agents.state import AgentState, apply, has_ended, in_order, replay, settled, spawned
 from callboard_rpc.common import InterruptId, ReportId, SessionId, TurnId
 from callboard_rpc.events import (
     AgentClosed,
@@ -176,8 +176,19 @@ def test_coordination_20_lists_go_by_name_and_then_id(order: list[tuple[str, str
 
 
 def test_coordination_41_who_has_nothing_more_to_tell() -> None:
+    rests = {"is_asked": False, "is_told": True}
     done = after(RUNS, reported("completed"))
-    assert settled(done, frozenset()) and not settled(done, frozenset({"rep"}))
-    assert settled(after(AgentClosed()), frozenset({"rep"}))
-    assert not settled(after(), frozenset()) and not settled(after(RUNS), frozenset())
-    assert settled(after(AgentInterrupted(reason="x")), frozenset())
+    assert settled(done, **rests) and not settled(done, is_asked=False, is_told=False)
+    assert settled(after(AgentClosed()), is_asked=True, is_told=False)
+    assert not settled(after(), **rests) and not settled(after(RUNS), **rests)
+    assert settled(after(AgentInterrupted(reason="x")), **rests)
+
+
+def test_coordination_41_whose_next_turn_is_asked_for_has_not_ended() -> None:
+    done = after(RUNS, reported("completed"))
+    assert has_ended(done, is_asked=False) and not has_ended(done, is_asked=True)
+    assert not settled(done, is_asked=True, is_told=True)
+    assert not has_ended(after(RUNS), is_asked=False)
+    # of these no turn is to come, whatever waits for them
+    assert has_ended(after(AgentClosed()), is_asked=True)
+    assert has_ended(after(RUNS, reported("completed"), AgentCloseRequested()), is_asked=True)

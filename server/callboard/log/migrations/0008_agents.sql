@@ -18,6 +18,7 @@ CREATE TABLE agents (
   spawned_pos   INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX agents_by_parent ON agents (parent_id, name);
+CREATE INDEX agents_open ON agents (parent_id, name) WHERE status <> 'closed';
 CREATE INDEX agents_by_root ON agents (root_id, name, agent_id);
 CREATE INDEX agents_due ON agents (deadline_at) WHERE deadline_at IS NOT NULL;
 
