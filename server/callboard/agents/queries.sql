@@ -171,17 +171,23 @@ WHERE session_id = ?1 AND turn_id = ?2 AND type IN ('tool_call', 'message')
                         AND type = 'agent_interrupt_consumed'
                         AND json_extract(data, '$.interruptId') = ?3), 0);
 
+-- What the clock looks at. A session that has no head is not there yet: it is being imported.
+
 -- name: next_deadline
 SELECT min(at) FROM (
-  SELECT min(deadline_at) AS at FROM agents WHERE deadline_at IS NOT NULL
+  SELECT min(a.deadline_at) AS at FROM agents a CROSS JOIN heads h ON h.session_id = a.agent_id
+  WHERE a.deadline_at IS NOT NULL
   UNION ALL
-  SELECT min(expires_at) FROM asks WHERE outcome IS NULL AND expires_at IS NOT NULL);
+  SELECT min(k.expires_at) FROM asks k CROSS JOIN heads h ON h.session_id = k.agent_id
+  WHERE k.outcome IS NULL AND k.expires_at IS NOT NULL);
 
 -- name: overdue
-SELECT agent_id FROM agents WHERE deadline_at IS NOT NULL AND deadline_at <= ?;
+SELECT a.agent_id FROM agents a CROSS JOIN heads h ON h.session_id = a.agent_id
+WHERE a.deadline_at IS NOT NULL AND a.deadline_at <= ? ORDER BY a.deadline_at, a.agent_id;
 
 -- name: overdue_asks
-SELECT ask_id, agent_id FROM asks WHERE outcome IS NULL AND expires_at <= ? ORDER BY ask_id;
+SELECT k.ask_id, k.agent_id FROM asks k CROSS JOIN heads h ON h.session_id = k.agent_id
+WHERE k.outcome IS NULL AND k.expires_at IS NOT NULL AND k.expires_at <= ? ORDER BY k.ask_id;
 
 -- The live tree: everything of a tree, or (where ?2 is no null) of one of its agents.
 

@@ -142,6 +142,39 @@ def test_peers_6_the_first_deadline_stands(deadlines: list[str], told: bool) -> 
     assert state.deadline_at == deadlines[0]
 
 
+@given(HISTORIES)
+def test_peers_6_only_what_has_a_turn_that_nobody_has_ended_has_a_deadline(
+    history: list[Any],
+) -> None:
+    state = after()
+    for event in history:
+        state = apply(state, event)
+        if state.deadline_at is not None:
+            assert state.status in ("starting", "running") and not state.closing
+            assert event not in ENDS
+            assert not (
+                isinstance(event, AgentInterruptRequested) and event.kind in ("abort", "interrupt")
+            )
+
+
+def test_peers_6_who_is_to_end_at_once_has_no_deadline_and_nothing_gives_it_one_at_rest() -> None:
+    cancel = wants("cancel", DEADLINES[0])
+    for kind in ("abort", "interrupt"):
+        assert after(RUNS, cancel, wants(kind)).deadline_at is None
+    assert after(RUNS, cancel, wants("steer")).deadline_at == DEADLINES[0]
+    for end in (*ENDS, AgentClosed()):
+        assert after(RUNS, end, cancel).deadline_at is None
+
+
+def test_peers_1_a_steer_between_two_turns_is_kept_for_the_second_and_nothing_else_is() -> None:
+    done = (RUNS, reported("completed"))
+    steer = wants("steer")
+    assert after(*done, steer, RUNS).pending == steer
+    assert after(*done, steer, AgentInterrupted(reason="x"), RUNS).pending is None
+    for kind in ("cancel", "abort", "interrupt"):
+        assert after(*done, wants(kind), RUNS).pending is None
+
+
 def test_peers_1_to_5_the_slot() -> None:
     steer, other, cancel = wants("steer", reason="a"), wants("steer", reason="b"), wants("cancel")
     assert after(RUNS, steer, other).pending == other  # the newest

@@ -38,6 +38,7 @@ CREATE TABLE asks (
   replied_by      TEXT
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX asks_by_agent ON asks (agent_id);
+CREATE INDEX asks_due ON asks (expires_at) WHERE outcome IS NULL AND expires_at IS NOT NULL;
 CREATE INDEX asks_open ON asks (parent_id) WHERE outcome IS NULL AND expects_reply = 1;
 
 -- What agents were told by those beside them; a projection, too. It is kept when it has been read, since
