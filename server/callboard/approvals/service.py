@@ -24,6 +24,7 @@ from ..log import sqlfile
 from ..log.log import Log
 from ..log.record import Record
 from ..log.retrying import delays
+from ..log.text import redacted
 from ..log.transaction import Projection, Transaction
 from .operation import only_named, same_operation, same_subject
 from .state import resolved, state_after
@@ -302,7 +303,10 @@ class Approvals:
                 via=via,  # pyright: ignore[reportArgumentType]
                 at=tx.now(),
                 option_id=option_id,
-                feedback=None if feedback is None else feedback[:_MAX_FEEDBACK],
+                # cut when its secrets are gone: nobody would know half of one
+                feedback=None
+                if feedback is None
+                else redacted(tx.writing.redact, feedback)[:_MAX_FEEDBACK],
                 rule_id=rule_id,
             )
             decided = decide(tx, approval_id, resolution)
