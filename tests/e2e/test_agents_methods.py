@@ -194,6 +194,28 @@ def test_coordination_39_41_a_wait_only_looks_or_says_that_the_time_was_up(
     assert waited["agents"][0]["status"] == "interrupted"
 
 
+def test_coordination_40_what_its_parent_has_yet_to_hear_ends_no_wait_of_a_client(
+    start: Start, tmp_path: Path
+) -> None:
+    server = start(environ={"CALLBOARD_FEATURES": "agents.messaging"})
+    root = server.create(
+        tmp_path / "work", mode="work"
+    )  # it is never prompted, and hears of nothing
+    quick = spawn(server, root, "quick")
+    ended(server, root, quick)
+    asks = spawn(server, root, "asks", "ask me")
+    assert server.call("agent/wait", parentId=root, timeoutMs=60_000)["reason"] == "question"
+    slow = spawn(server, root, "slow", "hang")["agentId"]
+    waited = server.call("agent/wait", parentId=root, agentIds=[slow], timeoutMs=20)
+    assert (waited["reason"], waited["reportsPending"]) == ("timeout", 1)
+    server.call("agent/close", agentId=asks["agentId"])
+    waited = server.call("agent/wait", parentId=root, timeoutMs=20)
+    assert (waited["reason"], [a["name"] for a in waited["agents"]]) == ("timeout", ["slow"])
+    server.call("agent/interrupt", agentId=slow, kind="abort")
+    assert server.call("agent/wait", parentId=root, agentIds=[slow])["reason"] == "finished"
+    assert server.call("agent/wait", parentId=root)["reason"] == "nothing"
+
+
 def test_peers_7_an_abort_is_always_there_and_hits_only_its_target(
     server: CheckedServer, root: str
 ) -> None:
@@ -343,6 +365,11 @@ def test_peers_18_24_a_person_answers_for_the_parent_once(start: Start, tmp_path
     assert "question" not in listed
     assert "left, of course" in listed["report"]["summary"]
     (replied,) = [e for e in server.events(agent) if e["type"] == "agent_replied"]
+    # what somebody else has answered is not asked of the parent any more
+    server.prompt(root, "what is new?")
+    server.wait(root)
+    heard = [e["data"] for e in server.events(root) if e["type"] == "message"]
+    assert [m["delivered"]["kind"] for m in heard if "delivered" in m] == ["report"]
     assert (replied["actor"]["kind"], replied["data"]["author"]["kind"]) == ("client", "person")
 
 

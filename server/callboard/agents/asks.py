@@ -214,7 +214,16 @@ def settle(
         actor=by,
         turn_id=asked.turn_id,
     )
+    if outcome == "replied":
+        _take_back(tx, asked, by)
     return True
+
+
+def _take_back(tx: Transaction, asked: Ask, by: Actor) -> None:
+    """A question that was answered before the parent has read it is not asked any more."""
+    row = tx.one(SQL["delivery"], asked.parent_id, asked.ask_id)
+    if row is not None:
+        deliveries.drop(tx, asked.parent_id, [row], by=by, reason="the question was answered")
 
 
 def expire(tx: Transaction, now: str) -> None:

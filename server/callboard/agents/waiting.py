@@ -124,6 +124,40 @@ class Waiting:
             timeout_s=timeout_s,
         )
 
+    async def for_client(
+        self, parent_id: str, agent_ids: Sequence[str] = (), *, timeout_s: float = DEFAULT_WAIT_S
+    ) -> Waited:
+        """`for_any`, for somebody who looks on. What the parent has yet to hear ends no wait of theirs, who
+        cannot hear it for the parent: it would end the next one, too. Without ids all children are meant that
+        have not ended when the wait begins."""
+        chosen = frozenset(self._child(parent_id, each) for each in agent_ids) or frozenset(
+            each.agent.agent_id for each in self._awaited(parent_id, None) if not each.ended
+        )
+        return await until(
+            lambda waited: waited.reason != "timeout",
+            lambda: self._look_on(parent_id, chosen),
+            self._log,
+            parent_id,
+            timeout_s=timeout_s,
+        )
+
+    def _look_on(self, parent_id: str, chosen: Collection[str]) -> Waited:
+        meant = self._awaited(parent_id, chosen) if chosen else []
+        questions = tuple(each for each in self._questions(parent_id) if each.agent_id in chosen)
+        reason: WaitEnd
+        if not meant:
+            reason = "nothing"
+        elif any(each.ended for each in meant):
+            reason = "finished"
+        else:
+            reason = "question" if questions else "timeout"
+        return Waited(
+            reason=reason,
+            agents=tuple(each.agent for each in meant),
+            reports_pending=self._told(parent_id).get("report", 0),
+            questions=questions,
+        )
+
     def _child(self, parent_id: str, named: str) -> str:
         agent = self._target(parent_id, named)
         if agent.parent_id != parent_id:

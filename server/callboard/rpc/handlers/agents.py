@@ -101,7 +101,7 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
 
     async def wait(_: Call, params: AgentWaitParams) -> AgentWaitResult:
         await host.reading.session(params.parent_id)
-        waited = await agents.waiting.for_any(
+        waited = await agents.waiting.for_client(
             params.parent_id,
             params.agent_ids,
             timeout_s=DEFAULT_WAIT_S if params.timeout_ms is None else params.timeout_ms / 1000,
