@@ -38,7 +38,7 @@ from ..turns.boundary import Order, Query, Source
 from ..turns.finish import Ending, Hook
 from ..turns.projection import SQL as TURN_SQL
 from ..turns.reservation import SYSTEM, Grant
-from .frames import REASON_CHARS, element
+from .frames import element, reason_of
 from .mail import must_be_open
 from .naming import invalid
 from .projection import SQL, find, find_interrupted
@@ -69,10 +69,10 @@ class Interrupted:
     ended: tuple[str, ...] = ()
 
 
-def checked(kind: InterruptVerb, reason: str | None) -> str | None:
-    """The reason, cut to 16,000 characters (interrupts-and-peers 12). Raises invalidParams for a steer or
-    a cancel without one."""
-    text = None if reason is None else well_formed(reason).strip()[:REASON_CHARS]
+def checked(tx: Transaction, kind: InterruptVerb, reason: str | None) -> str | None:
+    """The reason as it is kept (`frames.reason_of`). Raises invalidParams for a steer or a cancel without
+    one."""
+    text = None if reason is None else reason_of(tx.writing.redact, well_formed(reason))
     if not text and kind in ("steer", "cancel"):
         raise invalid("reason", f"a {kind} needs a reason: it is what the agent is told")
     return text or None
@@ -89,7 +89,7 @@ def interrupt(
 ) -> Interrupted:
     """Interrupts one agent, in one transaction. Raises agentNotFound, agentClosed, invalidParams."""
     agent = must_be_open(tx, agent_id)
-    reason = checked(verb.kind, verb.reason)
+    reason = checked(tx, verb.kind, verb.reason)
     # one that has not begun has nothing to wind down
     at_once = verb.kind == "cancel" and (agent.status == "starting" or _is_about_to(tx, agent))
     if verb.kind in ("steer", "cancel") and not at_once:

@@ -11,12 +11,14 @@ from agents_kit import Cast, Troupe, troupe
 from messaging_kit import ON, at_work, until_event
 
 from callboard.agents.frames import REASON_CHARS, reason_of
+from callboard.agents.interrupts import Verb
 from callboard.agents.reports import SUMMARY_CHARS
 from callboard.log.redact import Redactor
 from callboard.models.base import ModelError
 from callboard.tools.base import ToolFailure
 from callboard_rpc.common import Failure
 from callboard_rpc.errors import CallboardError
+from callboard_rpc.events import InterruptVerb
 from harness.inside import CLIENT
 from harness.puppets import Pause, calls, of, pauses, speaks
 
@@ -86,6 +88,24 @@ def test_peers_12_a_reason_is_cut_after_its_secrets_are_gone() -> None:
     kept = reason_of(redact, f"  {astride(REASON_CHARS)}  ")
     assert len(kept) == REASON_CHARS and GONE in kept and SECRET[:8] not in kept
     assert reason_of(redact, " why ") == "why"
+
+
+@pytest.mark.parametrize("kind", ["steer", "abort"])
+async def test_peers_12_no_piece_of_a_secret_is_left_at_the_end_of_a_reason(
+    tmp_path: Path, kind: InterruptVerb
+) -> None:
+    cast = Cast()
+    async with troupe(tmp_path, cast, environ=ON) as t:
+        know(t)
+        root = await t.root()
+        one = await at_work(t, root, "one")
+        verb = Verb(kind=kind, by=CLIENT, origin="user", reason=astride(REASON_CHARS))
+        await t.agents.interrupt(one.agent.agent_id, verb)
+        one.pause.open.set()
+        await t.ended(one.agent)
+        (wanted,) = of(await t.log(one.agent.agent_id), "agent_interrupt_requested")
+        assert wanted.reason is not None and GONE in wanted.reason
+    nothing_leaked(tmp_path, cast)
 
 
 async def test_messaging_5_the_last_answer_is_the_result_whole_unframed_and_without_secrets(
