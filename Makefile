@@ -27,7 +27,7 @@ setup: $(INSTALLED) ## install everything into .venv, once
 demo: setup ## an agent repairs a small project, in under half a minute
 	@$(BIN)/callboard demo $(ARGS)
 
-demo-agents: setup ## a lead and three agents work through a crash of the server
+demo-agents: setup ## a lead and three agents on a script, through a killed server, in ten seconds
 	@$(BIN)/callboard demo-agents $(ARGS)
 
 demo-group: setup ## a lead and three workers share a task board through a crash of the server

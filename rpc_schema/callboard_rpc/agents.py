@@ -152,8 +152,8 @@ class AgentMessageResult:
 
 @frozen(kw_only=True)
 class AgentWaitParams:
-    """Waits for children of `parent_id`: those named, or all that are neither closed nor have reported
-    already. 30 s unless told, 300 s at the most, 0 only looks."""
+    """Waits for children of `parent_id`: those named, or all that have not ended when the wait begins, until
+    one has finished or asks something. 30 s unless told, 300 s at the most, 0 only looks."""
 
     parent_id: SessionId
     agent_ids: tuple[SessionId, ...] = ()

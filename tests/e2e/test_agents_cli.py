@@ -215,7 +215,7 @@ def test_a_person_replies_from_the_command_line(cli: Cli, serve: Serve) -> None:
     assert "CALLBOARD_FEATURES=agents.messaging" in off.err
     cli.environment["CALLBOARD_FEATURES"] = "agents.messaging"
     result = cli("agents", "reply", ask, "left, of course")
-    assert (result.code, result.out) == (0, f"answered {one}\n")
+    assert (result.code, result.out) == (0, f"answered one ({one})\n")
     server.wait(one)
     late = cli("agents", "reply", ask, "right")
     assert late.code == 2

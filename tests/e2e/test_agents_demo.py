@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -79,13 +80,36 @@ def _shown(kind: str, data: dict[str, Any]) -> str | None:
             return None
 
 
-def test_a_lead_and_three_agents_come_through_a_killed_server(tmp_path: Path) -> None:
-    """The transcript is compared with the one that is checked in; UPDATE_GOLDEN=1 writes it anew."""
-    environment = {
+# Whatever a person has configured, the demo plays.
+CONFIGURED = """
+profile = "reader"
+[agents]
+max_depth = 0
+max_open = 1
+max_running = 1
+[approvals]
+mode = "plan"
+[approvals.policy]
+run_command = "deny"
+"""
+
+
+def _environment(tmp_path: Path) -> dict[str, str]:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "config.toml").write_text(CONFIGURED)
+    (tmp_path / "tmp").mkdir()
+    return {
         **{k: v for k, v in os.environ.items() if not k.startswith("CALLBOARD")},
         "HOME": str(tmp_path),
-        "TMPDIR": str(tmp_path),
+        "TMPDIR": str(tmp_path / "tmp"),
+        "CALLBOARD_CONFIG_DIR": str(tmp_path / "config"),
+        "CALLBOARD_AGENTS_MAX_DEPTH": "0",
     }
+
+
+def test_a_lead_and_three_agents_come_through_a_killed_server(tmp_path: Path) -> None:
+    """The transcript is compared with the one that is checked in; UPDATE_GOLDEN=1 writes it anew."""
+    environment = _environment(tmp_path)
     store = tmp_path / "store.db"
     shown = subprocess.run(
         [sys.executable, "-m", "callboard", "demo-agents", "--keep", "--store", str(store)],
@@ -100,9 +124,45 @@ def test_a_lead_and_three_agents_come_through_a_killed_server(tmp_path: Path) ->
     folder = re.search(r"^folder\s+(\S+)", shown.stdout, re.MULTILINE)
     assert folder is not None
     assert "in one paragraph" in shown.stdout
+    for proof in ("✓ the test passes", "✓ README.md is there", "One paragraph is enough"):
+        assert proof in shown.stdout
+    assert "told by default" not in shown.stdout
     assert (Path(folder.group(1)) / "README.md").read_text("utf-8").startswith("# Warehouse")
+    # what the lead reports is so: before, the code and its test did not agree
+    test = [sys.executable, "-B", "-m", "unittest", "-q"]
+    ran = subprocess.run(test, cwd=folder.group(1), capture_output=True, check=False, timeout=60)
+    assert ran.returncode == 0, ran.stderr
+    as_given = Path(__file__).parents[2] / "demo" / "team"
+    before = subprocess.run(test, cwd=as_given, capture_output=True, check=False, timeout=60)
+    assert before.returncode == 1, before.stderr
     transcript = _transcript(store, folder.group(1))
     if os.environ.get("UPDATE_GOLDEN"):
         GOLDEN.parent.mkdir(exist_ok=True)
         GOLDEN.write_text(transcript, "utf-8")
     assert transcript == GOLDEN.read_text("utf-8")
+
+
+def test_a_demo_that_is_stopped_leaves_no_question_no_turn_and_no_folder(tmp_path: Path) -> None:
+    environment = _environment(tmp_path)
+    store = tmp_path / "store.db"
+    command = [sys.executable, "-m", "callboard", "demo-agents", "--store", str(store)]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as demo:
+        assert demo.stdout is not None
+        try:
+            for line in demo.stdout:  # a command of an agent is about to run
+                if "build.py compile" in line and "Start the agent" not in line:
+                    break
+            demo.send_signal(signal.SIGTERM)
+            rest = demo.stdout.read()
+            assert demo.wait(timeout=60) == 130, rest
+        finally:
+            demo.kill()
+    assert list((tmp_path / "tmp").glob("callboard-*")) == []
+    with sqlite3.connect(f"file:{store}?mode=ro", uri=True) as connection:
+        open_turns = connection.execute(
+            "SELECT count(*) FILTER (WHERE type = 'turn_started') - count(*) FILTER (WHERE type = 'turn_finished'), "
+            "count(*) FILTER (WHERE type = 'approval_request') - count(*) FILTER (WHERE type = 'approval_decision'), "
+            "count(*) FILTER (WHERE type = 'agent_asked') - count(*) FILTER (WHERE type = 'agent_replied') "
+            "FROM events"
+        ).fetchone()
+    assert open_turns == (0, 0, 0)

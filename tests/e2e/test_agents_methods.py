@@ -194,6 +194,28 @@ def test_coordination_39_41_a_wait_only_looks_or_says_that_the_time_was_up(
     assert waited["agents"][0]["status"] == "interrupted"
 
 
+def test_coordination_40_what_its_parent_has_yet_to_hear_ends_no_wait_of_a_client(
+    start: Start, tmp_path: Path
+) -> None:
+    server = start(environ={"CALLBOARD_FEATURES": "agents.messaging"})
+    root = server.create(
+        tmp_path / "work", mode="work"
+    )  # it is never prompted, and hears of nothing
+    quick = spawn(server, root, "quick")
+    ended(server, root, quick)
+    asks = spawn(server, root, "asks", "ask me")
+    assert server.call("agent/wait", parentId=root, timeoutMs=60_000)["reason"] == "question"
+    slow = spawn(server, root, "slow", "hang")["agentId"]
+    waited = server.call("agent/wait", parentId=root, agentIds=[slow], timeoutMs=20)
+    assert (waited["reason"], waited["reportsPending"]) == ("timeout", 1)
+    server.call("agent/close", agentId=asks["agentId"])
+    waited = server.call("agent/wait", parentId=root, timeoutMs=20)
+    assert (waited["reason"], [a["name"] for a in waited["agents"]]) == ("timeout", ["slow"])
+    server.call("agent/interrupt", agentId=slow, kind="abort")
+    assert server.call("agent/wait", parentId=root, agentIds=[slow])["reason"] == "finished"
+    assert server.call("agent/wait", parentId=root)["reason"] == "nothing"
+
+
 def test_peers_7_an_abort_is_always_there_and_hits_only_its_target(
     server: CheckedServer, root: str
 ) -> None:
@@ -261,6 +283,63 @@ def test_peers_1_2_3_a_person_steers_and_cancels_where_it_is_switched_on(
     assert interrupt("steer", reason="late") == ("already_finished", None)
 
 
+@pytest.mark.parametrize("verb", ["abort", "cancel"])
+def test_peers_7_a_person_takes_back_a_turn_that_waits_for_a_slot(
+    start: Start, tmp_path: Path, verb: str
+) -> None:
+    server = start(
+        environ={"CALLBOARD_FEATURES": "agents.interrupts", "CALLBOARD_AGENTS_MAX_RUNNING": "1"}
+    )
+    root = server.create(tmp_path / "work", mode="work")
+    follow(server, root)
+    one = spawn(server, root, "one")
+    ended(server, root, one)
+    two = spawn(server, root, "two", "hang")
+    begun(server, two)
+    waits = {"agentId": one["agentId"]}
+    assert "turnId" not in server.call("agent/continue", **waits, text="go on")
+    done = server.call("agent/interrupt", **waits, kind=verb, reason="enough")
+    assert (done["outcome"], done.get("pending")) == ("aborted", None)
+    again = server.call("agent/interrupt", **waits, kind=verb, reason="enough")
+    assert again["outcome"] == "already_finished"
+    server.call("agent/interrupt", agentId=two["agentId"], kind="abort")
+    listed = ended(server, root, one, two)[0]
+    assert (listed["status"], listed["queued"]) == ("interrupted", 1)
+    assert listed["interrupted"] == {"reason": "enough"}
+    assert types(server.events(one["agentId"])).count("turn_started") == 1
+    server.call("agent/continue", **waits, text="and on")
+    ended(server, root, one)
+    events = server.events(one["agentId"])
+    told = [e["data"] for e in events if e["type"] == "message" and "delivered" in e["data"]]
+    assert [m["content"][0]["text"] for m in told] == ["go on", "and on"]
+    assert types(events).count("turn_started") == types(events).count("agent_report_created") == 2
+
+
+def test_peers_1_a_steer_of_a_person_waits_for_a_turn_that_waits_for_a_slot(
+    start: Start, tmp_path: Path
+) -> None:
+    server = start(
+        environ={"CALLBOARD_FEATURES": "agents.interrupts", "CALLBOARD_AGENTS_MAX_RUNNING": "1"}
+    )
+    root = server.create(tmp_path / "work", mode="work")
+    follow(server, root)
+    one = spawn(server, root, "one")
+    ended(server, root, one)
+    two = spawn(server, root, "two", "hang")
+    begun(server, two)
+    server.call("agent/continue", agentId=one["agentId"], text="go on")
+    done = server.call("agent/interrupt", agentId=one["agentId"], kind="steer", reason="left")
+    assert (done["outcome"], done["pending"]) == ("delivered", "steer")
+    server.call("agent/interrupt", agentId=two["agentId"], kind="abort")
+    ended(server, root, one, two)
+    # the slot is taken up when two is at rest, and whoever looks then may be faster
+    server.find_event(
+        lambda e: e["sessionId"] == one["agentId"] and e["type"] == "agent_interrupt_consumed"
+    )
+    listed = ended(server, root, one)[0]
+    assert listed["status"] == "completed" and "interrupt" not in listed
+
+
 def test_peers_18_24_a_person_answers_for_the_parent_once(start: Start, tmp_path: Path) -> None:
     server = start(environ={"CALLBOARD_FEATURES": "agents.messaging"})
     root = server.create(tmp_path / "work", mode="work")
@@ -286,6 +365,11 @@ def test_peers_18_24_a_person_answers_for_the_parent_once(start: Start, tmp_path
     assert "question" not in listed
     assert "left, of course" in listed["report"]["summary"]
     (replied,) = [e for e in server.events(agent) if e["type"] == "agent_replied"]
+    # what somebody else has answered is not asked of the parent any more
+    server.prompt(root, "what is new?")
+    server.wait(root)
+    heard = [e["data"] for e in server.events(root) if e["type"] == "message"]
+    assert [m["delivered"]["kind"] for m in heard if "delivered" in m] == ["report"]
     assert (replied["actor"]["kind"], replied["data"]["author"]["kind"]) == ("client", "person")
 
 

@@ -1,5 +1,6 @@
 """``callboard run`` against the real server."""
 
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -278,6 +279,23 @@ def test_a_second_ctrl_c_ends_everything_at_once(cli: Cli) -> None:
     assert process.returncode == 130
     assert "Traceback" not in err
     assert psutil.wait_procs(children, timeout=10)[1] == []
+
+
+def test_a_server_that_is_killed_leaves_the_session_named_and_how_it_goes_on(cli: Cli) -> None:
+    process = cli.start("run", "hang")
+    shown = read_until(process, "I begin")
+    session = re.search(r"ses_[0-9a-z]+", shown)
+    assert session is not None
+    (server,) = psutil.Process(process.pid).children()
+    server.kill()
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert f"session {session[0]}: " in err
+    assert "signal 9" in err
+    assert f'`callboard run --session {session[0]} "..."` goes on' in err
+    assert f"`callboard agents list {session[0]}`" in err
+    assert "callboard agents continue" in err
+    assert "doctor" not in err
 
 
 def test_a_killed_command_leaves_no_server(cli: Cli) -> None:

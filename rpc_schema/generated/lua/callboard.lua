@@ -367,8 +367,8 @@ local M = {}
 ---@field title string
 ---@field startedAt string
 
----Waits for children of `parent_id`: those named, or all that are neither closed nor have reported
----already. 30 s unless told, 300 s at the most, 0 only looks.
+---Waits for children of `parent_id`: those named, or all that have not ended when the wait begins, until
+---one has finished or asks something. 30 s unless told, 300 s at the most, 0 only looks.
 ---@class callboard.AgentWaitParams
 ---@field parentId callboard.SessionId
 ---@field agentIds? callboard.SessionId[]

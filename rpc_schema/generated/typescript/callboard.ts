@@ -440,8 +440,8 @@ export interface AgentTool {
 }
 
 /**
- * Waits for children of `parent_id`: those named, or all that are neither closed nor have reported
- * already. 30 s unless told, 300 s at the most, 0 only looks.
+ * Waits for children of `parent_id`: those named, or all that have not ended when the wait begins, until
+ * one has finished or asks something. 30 s unless told, 300 s at the most, 0 only looks.
  */
 export interface AgentWaitParams {
   parentId: SessionId;

@@ -17,6 +17,7 @@ from callboard_rpc.events import AgentAsked, AgentReplied, AskOutcome, Author
 
 from ..config.settings import AgentSettings
 from ..log.clock import later
+from ..log.text import redacted
 from ..log.transaction import Transaction
 from ..sessions.inbox import deliveries
 from ..sessions.inbox.state import Envelope
@@ -26,6 +27,7 @@ from ..turns.projection import SQL as TURN_SQL
 from ..turns.reservation import SYSTEM, Grant, assert_fence
 from .frames import question_text, reply_text, update_text
 from .mail import must_be_open
+from .naming import shown
 from .projection import SQL
 from .reports import notify
 
@@ -97,6 +99,7 @@ def ask(
     nobody's child; agentClosed; limitReached for a second question while one is open, and for the ninth
     of all that it says (interrupts-and-peers 22, 23).
     """
+    text = redacted(tx.writing.redact, text)  # before it is framed: an escaped secret is not known
     assert_fence(tx, grant)
     agent = must_be_open(tx, grant.session_id)
     if expects_reply and tx.one(SQL["open_asks_of"], agent.agent_id) is not None:
@@ -179,7 +182,7 @@ def reply(
     asked = find_ask(tx.all, ask_id)
     if asked is None or not asked.expects_reply or as_parent not in (None, asked.parent_id):
         raise CallboardError(
-            "askNotFound", f"no agent of yours has asked a question {ask_id[:80]!r}"
+            "askNotFound", f"no agent of yours has asked a question {shown(ask_id)}"
         )
     if not settle(tx, ask_id, "replied", text=text, author=author, by=by):
         raise CallboardError(
@@ -211,7 +214,16 @@ def settle(
         actor=by,
         turn_id=asked.turn_id,
     )
+    if outcome == "replied":
+        _take_back(tx, asked, by)
     return True
+
+
+def _take_back(tx: Transaction, asked: Ask, by: Actor) -> None:
+    """A question that was answered before the parent has read it is not asked any more."""
+    row = tx.one(SQL["delivery"], asked.parent_id, asked.ask_id)
+    if row is not None:
+        deliveries.drop(tx, asked.parent_id, [row], by=by, reason="the question was answered")
 
 
 def expire(tx: Transaction, now: str) -> None:

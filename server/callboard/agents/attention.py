@@ -31,6 +31,7 @@ class Attention:
     def _heard(self, records: list[Record]) -> None:
         told: set[str] = set()
         resting: set[str] = set()
+        deleted = False
         for record in records:
             match record.type:
                 case "agent_report_created":
@@ -43,14 +44,14 @@ class Attention:
                 case "turn_finished" | "turn_parked" | "session_closed" | "agent_interrupted":
                     resting.add(record.session_id)
                 case "session_deleted":
-                    # whose it was is not known any more
-                    for (parent_id,) in self._log.glance(SQL["parents_waited_for"]):
-                        self._wake_children(parent_id)
+                    deleted = True
                 case _:
                     pass
         if told:
             self._parents_told(told)
-        if resting:
+        if deleted:
+            self._wake_children(None)  # whose they were is not known any more
+        elif resting:
             self._slots_free(resting)
 
     def _parents_told(self, children: set[str]) -> None:
@@ -72,7 +73,8 @@ class Attention:
             groups.setdefault(parent_id, set()).add(agent_id)
         return groups
 
-    def _wake_children(self, parent_id: str, *, but: Collection[str] = ()) -> None:
+    def _wake_children(self, parent_id: str | None, *, but: Collection[str] = ()) -> None:
+        """Those of a parent, or of all, that wait for their turn to begin."""
         for (waiting,) in self._log.glance(
             SQL["waiting_children"], parent_id, self._dispatcher.host_id
         ):

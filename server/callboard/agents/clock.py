@@ -18,7 +18,7 @@ _AGAIN_S = 1.0
 
 
 async def keep_time(agents: Agents) -> None:
-    """Runs for as long as the host lives."""
+    """Runs for as long as the host lives, and at its own pace whatever lies in the tables."""
     while True:
         try:
             await _next(agents)
@@ -33,14 +33,28 @@ async def keep_time(agents: Agents) -> None:
 async def _next(agents: Agents) -> None:
     changed = agents.attention.deadlines_changed
     changed.clear()  # before the look: what comes meanwhile ends the wait below
-    due = agents.next_deadline()
-    wait_s = _LONGEST_S
-    if due is not None:
-        left = parse(due) - parse(agents.now())
-        wait_s = min(wait_s, max(0.0, left / timedelta(seconds=1)))
-    if due is not None and wait_s <= 0:
+    wait_s = seconds_until(agents.next_deadline(), agents.now())
+    if wait_s <= 0:
         await agents.end_overdue()
+        if seconds_until(agents.next_deadline(), agents.now()) <= 0:
+            # it is still there, whyever: to do it again and again would make it no better
+            await asyncio.sleep(_AGAIN_S)
         return
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(wait_s):
             await changed.wait()
+
+
+def seconds_until(due: str | None, now: str) -> float:
+    """How long there is nothing to end. Texts are compared, as the store does; one that is no time is as far
+    away as can be, or over."""
+    if due is None:
+        return _LONGEST_S
+    if due <= now:
+        return 0.0
+    try:
+        left_s = (parse(due) - parse(now)) / timedelta(seconds=1)
+    except (ValueError, TypeError, OverflowError):
+        return _LONGEST_S
+    # a text that sorts behind now and means a time before it is nothing that the store would call over
+    return min(_LONGEST_S, left_s) if left_s > 0 else _AGAIN_S

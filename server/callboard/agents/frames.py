@@ -1,13 +1,25 @@
 """What an agent reads of another one: framed, so that it is seen who speaks, and escaped, so that no text
-can end its frame or look like another (interrupts-and-peers 13)."""
+can end its frame or look like another (interrupts-and-peers 13).
 
-from collections.abc import Sequence
+A text that may hold secrets is `redacted` before it comes here: an escaped or a shortened one is no secret
+that the log would know.
+"""
+
+from collections.abc import Callable, Sequence
 from html import escape
 
 from callboard_rpc.events import AgentReport, Author
 
+from ..log.text import redacted
+
 REASON_CHARS = 16_000
 _MARKER_CHARS = 200
+
+
+def reason_of(redact: Callable[[str], str], reason: str) -> str:
+    """A reason as it is kept: trimmed, without secrets, and then cut to `REASON_CHARS`
+    (interrupts-and-peers 12). `redact` is the log's."""
+    return redacted(redact, reason).strip()[:REASON_CHARS]
 
 
 def element(tag: str, body: str, **attributes: str | None) -> str:

@@ -2,7 +2,8 @@
 
 At most one steer or cancel waits for an agent's boundary, in its row; an abort waits for nothing. Each is
 an event first; what runs the turn hears of it by the commit. The terminal record is an event, too, so a
-restart still knows that the agent was stopped, and why.
+restart still knows that the agent was stopped, and why. An agent that waits for its turn to begin (for a
+slot, say) is about to run, and can be stopped and corrected like one that does.
 """
 
 from collections.abc import Sequence
@@ -29,13 +30,15 @@ from ..config.settings import AgentSettings
 from ..log.clock import later
 from ..log.text import well_formed
 from ..log.transaction import Transaction
+from ..sessions.inbox import deliveries
+from ..sessions.inbox import runs as inbox_runs
 from ..sessions.projection import SQL as SESSION_SQL
 from ..turns import parking
 from ..turns.boundary import Order, Query, Source
 from ..turns.finish import Ending, Hook
 from ..turns.projection import SQL as TURN_SQL
 from ..turns.reservation import SYSTEM, Grant
-from .frames import REASON_CHARS, element
+from .frames import element, reason_of
 from .mail import must_be_open
 from .naming import invalid
 from .projection import SQL, find, find_interrupted
@@ -66,10 +69,10 @@ class Interrupted:
     ended: tuple[str, ...] = ()
 
 
-def checked(kind: InterruptVerb, reason: str | None) -> str | None:
-    """The reason, cut to 16,000 characters (interrupts-and-peers 12). Raises invalidParams for a steer or
-    a cancel without one."""
-    text = None if reason is None else well_formed(reason).strip()[:REASON_CHARS]
+def checked(tx: Transaction, kind: InterruptVerb, reason: str | None) -> str | None:
+    """The reason as it is kept (`frames.reason_of`). Raises invalidParams for a steer or a cancel without
+    one."""
+    text = None if reason is None else reason_of(tx.writing.redact, well_formed(reason))
     if not text and kind in ("steer", "cancel"):
         raise invalid("reason", f"a {kind} needs a reason: it is what the agent is told")
     return text or None
@@ -86,15 +89,28 @@ def interrupt(
 ) -> Interrupted:
     """Interrupts one agent, in one transaction. Raises agentNotFound, agentClosed, invalidParams."""
     agent = must_be_open(tx, agent_id)
-    reason = checked(verb.kind, verb.reason)
+    reason = checked(tx, verb.kind, verb.reason)
     # one that has not begun has nothing to wind down
-    at_once = verb.kind == "cancel" and agent.status == "starting"
+    at_once = verb.kind == "cancel" and (agent.status == "starting" or _is_about_to(tx, agent))
     if verb.kind in ("steer", "cancel") and not at_once:
         done = _tell_later(tx, agent, verb, reason, settings)
     else:
         done = _end_now(tx, agent, verb, reason, host_id, hooks)
     tx.decided(outcome=done.outcome, pending=done.pending)
     return done
+
+
+def _is_about_to(tx: Transaction, agent: AgentState) -> bool:
+    """Whether a turn of an agent that is at rest was asked for, and has not begun."""
+    if not agent.is_terminal or agent.status == "closed":
+        return False
+    waits = tx.one(TURN_SQL["goes_on"], agent.agent_id) is not None
+    return waits or inbox_runs.is_asked(tx.all, agent.agent_id)
+
+
+def _has_turn(tx: Transaction, agent: AgentState) -> bool:
+    """Whether there is a turn to be interrupted, or will be one."""
+    return agent.status in ("running", "starting") or _is_about_to(tx, agent)
 
 
 def _request(
@@ -121,7 +137,7 @@ def _tell_later(
 ) -> Interrupted:
     """The newest steer wins; a cancel takes a steer's place; a steer behind a cancel, or behind an abort,
     is ignored and says so (interrupts-and-peers 1-3)."""
-    if agent.status not in ("running", "starting") or _is_ending(tx, agent):
+    if not _has_turn(tx, agent) or _is_ending(tx, agent):
         return Interrupted(outcome="already_finished")
     waits = None if agent.pending is None else agent.pending.kind
     if waits in ("abort", "interrupt"):
@@ -157,8 +173,8 @@ def _end_now(
     """Ends the agent's turn, and those of all below it: nobody would hear what they come to
     (interrupts-and-peers 19). Their reports wake nobody, then, as when a person cancels a tree."""
     below = [each for (each,) in tx.all(SESSION_SQL["descendants"], agent.agent_id)]
-    was_running = agent.status in ("running", "starting")
-    if not was_running and verb.kind == "interrupt":
+    had_turn = _has_turn(tx, agent)
+    if not had_turn and verb.kind == "interrupt":
         _request(tx, agent, verb, reason, None)
         why = reason or "it was interrupted while idle"
         tx.append(agent.agent_id, AgentInterrupted(reason=why), actor=verb.by)
@@ -168,7 +184,7 @@ def _end_now(
         scope: CancelScope = "turn" if each == agent.agent_id else "tree"
         if target is not None and _end_turn(tx, target, verb, reason, scope, host_id, hooks):
             ended.append(each)
-    outcome: InterruptOutcome = "aborted" if was_running else "already_finished"
+    outcome: InterruptOutcome = "aborted" if had_turn else "already_finished"
     return Interrupted(outcome=outcome, ended=tuple(ended))
 
 
@@ -181,11 +197,12 @@ def _end_turn(
     host_id: str,
     hooks: Sequence[Hook],
 ) -> bool:
-    """Asks whoever runs the agent's turn to stop it; ends one that is parked, or has not begun. True when
-    something may wait behind it now."""
-    if agent.status not in ("running", "starting"):
+    """Asks whoever runs the agent's turn to stop it, once; ends one that is parked, or has not begun. True
+    when something may wait behind it now."""
+    if not _has_turn(tx, agent):
         return False
-    if agent.pending is None or agent.pending.kind not in ("abort", "interrupt"):
+    is_asked = agent.pending is not None and agent.pending.kind in ("abort", "interrupt")
+    if not is_asked:
         _request(tx, agent, verb, reason, None)
     owner = tx.one(TURN_SQL["owner"], agent.agent_id)
     turn_id = None if owner is None or owner[1] is None else owner[3]
@@ -193,17 +210,31 @@ def _end_turn(
     if turn_id is None:
         why = reason or "it was stopped before it began"
         tx.append(agent.agent_id, AgentInterrupted(reason=why), actor=verb.by)
-        tx.execute(SQL["hold"], agent.agent_id)
+        _take_back(tx, agent.agent_id)
         return False
     why = reason or "the agent was stopped"
-    tx.append(
-        agent.agent_id,
-        CancelRequested(scope=scope, turn_id=TurnId(turn_id), reason=why),
-        actor=verb.by,
-        turn_id=turn_id,
-    )
+    if not (is_asked and _is_told(tx, agent.agent_id, turn_id, scope)):
+        tx.append(
+            agent.agent_id,
+            CancelRequested(scope=scope, turn_id=TurnId(turn_id), reason=why),
+            actor=verb.by,
+            turn_id=turn_id,
+        )
     ending = Ending(outcome="cancelled", usage=Usage(partial=True), by=verb.by, reason=why)
     return parking.end_parked(tx, agent.agent_id, host_id, ending, hooks=hooks) is not None
+
+
+def _take_back(tx: Transaction, agent_id: str) -> None:
+    """Lets nothing that waits for an agent begin a turn any more. It stays where it is, for the turn that
+    somebody begins next."""
+    tx.execute(SQL["hold"], agent_id)
+    deliveries.mute(tx, agent_id)
+
+
+def _is_told(tx: Transaction, agent_id: str, turn_id: str, scope: CancelScope) -> bool:
+    """Whether whoever runs a turn that is to stop has no more to be told: that all around it stops, too,
+    is news once."""
+    return scope == "turn" or tx.one(SQL["cancelled_with_tree"], agent_id, turn_id) is not None
 
 
 # --- the boundary -------------------------------------------------------------------------------

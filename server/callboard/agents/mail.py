@@ -11,7 +11,7 @@ from ..log.transaction import Transaction
 from ..sessions.inbox import deliveries
 from ..sessions.inbox.state import ActiveNotified, Coalesced, Envelope
 from ..turns.boundary import Query
-from .naming import invalid
+from .naming import invalid, shown
 from .projection import SQL, find
 from .state import AgentState
 
@@ -64,7 +64,7 @@ def must_be_open(tx: Transaction, agent_id: str) -> AgentState:
 def not_found(agent: str) -> CallboardError:
     """One error for all that is not there, or not below the one who asks (interrupts-and-peers 9)."""
     return CallboardError(
-        "agentNotFound", f"there is no agent {agent[:80]!r} below this session; list them"
+        "agentNotFound", f"there is no agent {shown(agent)} below this session; list them"
     )
 
 

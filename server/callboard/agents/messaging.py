@@ -1,11 +1,8 @@
 """What agents say to each other, as one host does it: ask, reply, write to a sibling, wait for mail.
 
-The transactions are in `asks` and `siblings`. What waits here looks at the store after each commit, having
-noted where the log stood before the look: so nothing that is committed in between is missed.
+The transactions are in `asks` and `siblings`. What waits here looks at the store after each commit in its
+tree, and hears of those that come after a look: so nothing that is committed in between is missed.
 """
-
-import asyncio
-import contextlib
 
 from attrs import frozen
 
@@ -21,7 +18,7 @@ from . import asks, siblings
 from .asks import Ask, find_ask
 from .mail import checked_short, not_found
 from .projection import SQL, find
-from .waiting import DEFAULT_WAIT_S, MAX_WAIT_S
+from .waiting import DEFAULT_WAIT_S, until
 
 WRITES = "message"
 """The tool with which an agent writes to others."""
@@ -62,23 +59,24 @@ class Messaging:
             )
 
         asked = await self._log.transact(commit)
-        return await self._ended(asked.ask_id) if expects_reply else asked
+        return await self._ended(asked.agent_id, asked.ask_id) if expects_reply else asked
 
-    async def _ended(self, ask_id: AskId) -> Ask:
+    async def _ended(self, agent_id: str, ask_id: AskId) -> Ask:
         """A question when it has its end. The clock sees to it that it comes; a turn that is stopped
         meanwhile settles it with its own end (interrupts-and-peers 27)."""
-        while True:
-            position = self._log.head  # before the look: what is committed after it ends the wait
-            asked = find_ask(self._log.glance, ask_id)
-            if asked is None:
-                raise not_found("that asked")  # its session was deleted
-            if asked.outcome is not None:
-                return asked
-            why = asks.moot(self._log.glance, asked)
-            if why is None:
-                await self._log.moved(position)
-            else:
-                await self._log.transact(lambda tx, why=why: asks.settle(tx, ask_id, why))
+        with self._log.watching_tree(agent_id) as changed:
+            while True:
+                changed.clear()  # before the look: what is committed after it ends the wait
+                asked = find_ask(self._log.glance, ask_id)
+                if asked is None:
+                    raise not_found("that asked")  # its session was deleted
+                if asked.outcome is not None:
+                    return asked
+                why = asks.moot(self._log.glance, asked)
+                if why is None:
+                    await changed.wait()
+                else:
+                    await self._log.transact(lambda tx, why=why: asks.settle(tx, ask_id, why))
 
     async def reply(
         self,
@@ -119,16 +117,10 @@ class Messaging:
     async def mail(self, session_id: str, *, timeout_s: float = DEFAULT_WAIT_S) -> Mail:
         """Waits until something waits for the session's next boundary, whoever sent it, or the time is
         up. Any number may wait for the same (interrupts-and-peers 37)."""
-        deadline = asyncio.get_running_loop().time() + min(max(timeout_s, 0.0), MAX_WAIT_S)
-        while True:
-            position = self._log.head  # before the look: what is committed after it ends the wait
-            waiting = self._waiting(session_id)
-            left = deadline - asyncio.get_running_loop().time()
-            if waiting or left <= 0:
-                return Mail(waiting=waiting)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(left):
-                    await self._log.moved(position)
+        waiting = await until(
+            bool, lambda: self._waiting(session_id), self._log, session_id, timeout_s=timeout_s
+        )
+        return Mail(waiting=waiting)
 
     def _waiting(self, session_id: str) -> int:
         glance = self._log.glance

@@ -8,6 +8,24 @@ SELECT agent_id, root_id, parent_id, name, agent_type, depth_left, message_allow
        interrupted, pending, winding, deadline_at, closing
 FROM agents WHERE parent_id = ? ORDER BY name, agent_id;
 
+-- What a wait looks at: the children that are meant (?2, their ids as JSON), or (where that is null) all that
+-- are not closed. They are as `agent` has them, but for their reports: only whether the last one waits for
+-- the parent. And whether a turn of theirs is asked for.
+-- name: awaited
+SELECT a.agent_id, a.root_id, a.parent_id, a.name, a.agent_type, a.depth_left, a.message_allow, a.status, NULL,
+       a.interrupted, a.pending, a.winding, a.deadline_at, a.closing,
+       EXISTS (SELECT 1 FROM inbox r WHERE r.session_id = a.parent_id
+                 AND r.delivery_id = json_extract(a.report, '$.reportId')),
+       EXISTS (SELECT 1 FROM inbox i WHERE i.session_id = a.agent_id AND i.wake = 'asked')
+         OR EXISTS (SELECT 1 FROM triggers t WHERE t.session_id = a.agent_id AND t.state = 'pending'
+                      AND t.seq > max(h.imported_through, h.held_through))
+FROM (SELECT value AS agent_id FROM json_each(?2)
+      UNION ALL
+      SELECT agent_id FROM agents WHERE ?2 IS NULL AND parent_id = ?1 AND status <> 'closed') w
+CROSS JOIN agents a ON a.agent_id = w.agent_id
+LEFT JOIN heads h ON h.session_id = a.agent_id
+WHERE a.parent_id = ?1 ORDER BY a.name, a.agent_id;
+
 -- name: keep
 INSERT INTO agents (agent_id, root_id, parent_id, name, agent_type, depth_left, message_allow, status,
                     report, interrupted, pending, winding, deadline_at, closing, spawned_pos)
@@ -49,7 +67,8 @@ WHERE me.agent_id = ?1 AND me.status = 'starting' AND a.spawned_pos < me.spawned
                 AND t.host_id IN (SELECT host_id FROM hosts)
                 AND t.seq > max(h.imported_through, h.held_through));
 
--- Children for which something waits that this host is to run, the one that was spawned first first.
+-- Children (of ?1, or of whomever) for which something waits that this host is to run, the one that was
+-- spawned first first.
 -- name: waiting_children
 SELECT a.agent_id FROM (
   SELECT t.session_id FROM triggers t
@@ -58,14 +77,11 @@ SELECT a.agent_id FROM (
   UNION SELECT i.session_id FROM inbox i WHERE i.wake = 'asked' AND i.host_id = ?2) w
 CROSS JOIN agents a ON a.agent_id = w.session_id
 LEFT JOIN owners o ON o.session_id = a.agent_id
-WHERE a.parent_id = ?1 AND a.status <> 'closed' AND o.fence IS NULL
+WHERE (?1 IS NULL OR a.parent_id = ?1) AND a.status <> 'closed' AND o.fence IS NULL
 ORDER BY a.spawned_pos;
 
 -- name: parents
 SELECT a.agent_id, a.parent_id FROM json_each(?) j CROSS JOIN agents a ON a.agent_id = j.value;
-
--- name: parents_waited_for
-SELECT DISTINCT parent_id FROM agents WHERE status = 'starting';
 
 -- Agents that have not begun, whose host is gone.
 -- name: never_begun
@@ -95,6 +111,9 @@ UPDATE heads SET held_through = seq WHERE session_id = ?;
 
 -- name: undelivered
 SELECT delivery_id, kind FROM inbox WHERE session_id = ? AND kind IN ('report', 'question', 'update');
+
+-- name: count_undelivered
+SELECT kind, count(*) FROM inbox WHERE session_id = ? AND kind IN ('report', 'question', 'update') GROUP BY kind;
 
 -- name: delivery
 SELECT delivery_id, generation, digest, kind FROM inbox WHERE session_id = ? AND delivery_id = ?;
@@ -152,17 +171,23 @@ WHERE session_id = ?1 AND turn_id = ?2 AND type IN ('tool_call', 'message')
                         AND type = 'agent_interrupt_consumed'
                         AND json_extract(data, '$.interruptId') = ?3), 0);
 
+-- What the clock looks at. A session that has no head is not there yet: it is being imported.
+
 -- name: next_deadline
 SELECT min(at) FROM (
-  SELECT min(deadline_at) AS at FROM agents WHERE deadline_at IS NOT NULL
+  SELECT min(a.deadline_at) AS at FROM agents a CROSS JOIN heads h ON h.session_id = a.agent_id
+  WHERE a.deadline_at IS NOT NULL
   UNION ALL
-  SELECT min(expires_at) FROM asks WHERE outcome IS NULL AND expires_at IS NOT NULL);
+  SELECT min(k.expires_at) FROM asks k CROSS JOIN heads h ON h.session_id = k.agent_id
+  WHERE k.outcome IS NULL AND k.expires_at IS NOT NULL);
 
 -- name: overdue
-SELECT agent_id FROM agents WHERE deadline_at IS NOT NULL AND deadline_at <= ?;
+SELECT a.agent_id FROM agents a CROSS JOIN heads h ON h.session_id = a.agent_id
+WHERE a.deadline_at IS NOT NULL AND a.deadline_at <= ? ORDER BY a.deadline_at, a.agent_id;
 
 -- name: overdue_asks
-SELECT ask_id, agent_id FROM asks WHERE outcome IS NULL AND expires_at <= ? ORDER BY ask_id;
+SELECT k.ask_id, k.agent_id FROM asks k CROSS JOIN heads h ON h.session_id = k.agent_id
+WHERE k.outcome IS NULL AND k.expires_at IS NOT NULL AND k.expires_at <= ? ORDER BY k.ask_id;
 
 -- The live tree: everything of a tree, or (where ?2 is no null) of one of its agents.
 

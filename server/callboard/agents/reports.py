@@ -26,6 +26,7 @@ from callboard_rpc.events import (
 )
 
 from ..config.settings import AgentSettings
+from ..log.text import redacted
 from ..log.transaction import Transaction
 from ..sessions.inbox import deliveries
 from ..sessions.inbox.state import Envelope
@@ -33,7 +34,7 @@ from ..turns.boundary import Query
 from ..turns.finish import Ending
 from ..turns.projection import SQL as TURN_SQL
 from ..turns.reservation import SYSTEM, Grant
-from .frames import REASON_CHARS, report_text
+from .frames import reason_of, report_text
 from .projection import SQL, find
 from .state import AgentState
 
@@ -61,7 +62,7 @@ def ended(tx: Transaction, grant: Grant, ending: Ending, settings: AgentSettings
         _append(tx, grant, AgentReplied(ask_id=ask_id, outcome=outcome))
     if agent.closing:
         return
-    stopped = _stopped(agent, ending)
+    stopped = _stopped(tx, agent, ending)
     if stopped is not None:
         _append(tx, grant, stopped)
         if stopped.kind is None:
@@ -94,14 +95,14 @@ def _append(tx: Transaction, grant: Grant, event: object) -> None:
     tx.append(grant.session_id, event, actor=SYSTEM, turn_id=grant.turn_id, fence=grant.fence)
 
 
-def _stopped(agent: AgentState, ending: Ending) -> AgentInterrupted | None:
+def _stopped(tx: Transaction, agent: AgentState, ending: Ending) -> AgentInterrupted | None:
     """Why the turn did not come to an end of its own; None when it did.
 
     What a turn had said before an abort reached it is kept: an interrupt that lost the race changes
     nothing (DESIGN 6). One that was told to wind down has been cancelled however it then ended.
     """
     if ending.outcome == "interrupted":
-        return AgentInterrupted(reason=ending.reason[:REASON_CHARS])
+        return AgentInterrupted(reason=reason_of(tx.writing.redact, ending.reason))
     verb = agent.winding
     ends = agent.pending is not None and agent.pending.kind in ("abort", "interrupt")
     if ending.outcome == "cancelled" and ends:
@@ -109,7 +110,8 @@ def _stopped(agent: AgentState, ending: Ending) -> AgentInterrupted | None:
     if verb is not None:
         return _by(verb)
     if ending.outcome == "cancelled":
-        return AgentInterrupted(reason=ending.reason[:REASON_CHARS], kind="abort", origin="user")
+        reason = reason_of(tx.writing.redact, ending.reason)
+        return AgentInterrupted(reason=reason, kind="abort", origin="user")
     return None
 
 
@@ -140,7 +142,7 @@ def _report(
         agent_id=SessionId(agent.agent_id),
         name=agent.name,
         status=status if stopped is None else "aborted",
-        summary=shortened(text),
+        summary=shortened(redacted(tx.writing.redact, text)),
         turn_id=TurnId(grant.turn_id),
         reason=None if stopped is None else stopped.reason,
         touched_files=tuple(
@@ -151,7 +153,8 @@ def _report(
 
 
 def shortened(text: str, limit: int = SUMMARY_CHARS) -> str:
-    """Trimmed, and cut with an ellipsis to at most `limit` characters (coordination 56)."""
+    """Trimmed, and cut with an ellipsis to at most `limit` characters (coordination 56). `text` is of the
+    log, or `redacted`."""
     text = text.strip()
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 

@@ -6,6 +6,7 @@ lock of its own (coordination 23, 24).
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -37,6 +38,8 @@ from .state import AgentState
 from .waiting import Waiting
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
 
 MAX_HOPS = 64
 """How far up from a target its ancestors are followed (interrupts-and-peers 9)."""
@@ -276,27 +279,34 @@ class Agents:
 
     async def end_overdue(self) -> None:
         """Aborts agents that were cancelled and have not ended in their grace (DESIGN 6), and settles
-        questions that nobody has answered in time."""
+        questions that nobody has answered in time. One that cannot be ended keeps up no other."""
+
+        def end(tx: Transaction, agent_id: str, ended: list[str]) -> None:
+            verb = Verb(
+                kind="abort",
+                by=SYSTEM,
+                origin="clock",
+                reason="it was cancelled, and did not end in the time that it had",
+            )
+            done = interrupt(
+                tx,
+                agent_id,
+                verb,
+                self.settings,
+                host_id=self.host_id,
+                hooks=self._dispatcher.hooks,
+            )
+            ended += done.ended
 
         def commit(tx: Transaction) -> list[str]:
             ended: list[str] = []
             for agent_id in overdue(tx, tx.now()):
-                verb = Verb(
-                    kind="abort",
-                    by=SYSTEM,
-                    origin="clock",
-                    reason="it was cancelled, and did not end in the time that it had",
-                )
-                done = interrupt(
-                    tx,
-                    agent_id,
-                    verb,
-                    self.settings,
-                    host_id=self.host_id,
-                    hooks=self._dispatcher.hooks,
-                )
-                ended += done.ended
-            expire(tx, tx.now())
+                fault = tx.contain(lambda agent_id=agent_id: end(tx, agent_id, ended))
+                if fault is not None:
+                    _log.error("agent %s could not be ended", agent_id, exc_info=fault)
+            fault = tx.contain(lambda: expire(tx, tx.now()))
+            if fault is not None:
+                _log.error("questions could not be settled", exc_info=fault)
             return ended
 
         for each in await self._log.transact(commit):

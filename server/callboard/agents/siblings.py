@@ -20,7 +20,7 @@ from ..tools.base import ToolFailure
 from ..turns.reservation import Grant, assert_fence
 from .frames import sibling_frame, sibling_marker
 from .mail import must_be_open
-from .naming import clean_name
+from .naming import clean_name, shown
 from .projection import SQL, digest_of, find
 from .state import AgentState
 
@@ -59,6 +59,8 @@ def send(
     nobody's child; `ToolFailure`, whose text begins with a code, for everything that is refused, and then
     nothing is written (interrupts-and-peers 29, 35).
     """
+    # as it is in the log, before it is framed and shortened
+    text = redacted(tx.writing.redact, text)
     assert_fence(tx, grant)
     sender = must_be_open(tx, grant.session_id)
     recipient = _addressed(tx, sender, to, expects_reply)
@@ -88,7 +90,7 @@ def _addressed(tx: Transaction, sender: AgentState, to: str, expects_reply: bool
     if name not in sender.message_allow:
         allowed = ", ".join(repr(each) for each in sender.message_allow)
         whom = f"your parent, and {allowed}" if allowed else "your parent alone"
-        raise ToolFailure(f"not_allowed: you may not write to {to[:80]!r}, but to {whom}")
+        raise ToolFailure(f"not_allowed: you may not write to {shown(to)}, but to {whom}")
     row = tx.one(SQL["of_name"], sender.parent_id, name)
     recipient = None if row is None else find(tx.all, row[0])
     if recipient is None:
@@ -134,8 +136,7 @@ def _must_have_room(tx: Transaction, sender: AgentState) -> None:
 
 
 def _said_lately(tx: Transaction, sender: AgentState, recipient: AgentState, text: str) -> bool:
-    # as it is in the log, where no secret is
-    digest = digest_of(redacted(tx.writing.redact, text))
+    digest = digest_of(text)
     known = tx.one(SQL["said_lately"], recipient.agent_id, sender.agent_id, digest, SAME_AMONG)
     return known is not None
 

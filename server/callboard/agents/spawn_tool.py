@@ -102,7 +102,9 @@ async def _spawn(context: ToolContext, arguments: SpawnAgent) -> ToolOutcome:
 async def _until_ended(
     context: ToolContext, agent: AgentState, limit_s: float, on_timeout: str
 ) -> ToolOutcome:
-    """The directive flow of seed 000: the child's last answer is the result of the call."""
+    """The directive flow of seed 000: the child's last answer is the result of the call, as it is and whole,
+    without a frame (session-messaging 5.5). The call names the agent, so it is seen who speaks; and it is
+    a tool's result, which to a model is data like a file's text, and not what a person says."""
     agents = agents_of(context)
     ended = await agents.waiting.for_first_end(agent.agent_id, timeout_s=limit_s)
     if ended.question is not None:
@@ -110,6 +112,12 @@ async def _until_ended(
         return ToolOutcome(
             text=as_json({**snapshot(ended.agent), "question": asked}),
             events=told(agents, context, [ended.question.ask_id]),
+        )
+    if ended.called_away:
+        name, agent_id = ended.agent.name, ended.agent.agent_id
+        return ToolOutcome(
+            text=f"The agent {name!r} ({agent_id}) has not ended yet: somebody has something else to say to "
+            "you. It goes on, detached: its report comes to you when it ends."
         )
     if not ended.over:
         return await _timed_out(context, ended.agent, limit_s, on_timeout)

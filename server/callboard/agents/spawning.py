@@ -166,7 +166,8 @@ def _depth_left(tx: Transaction, parent_id: str, depth: int, settings: AgentSett
     if left < 1:
         raise CallboardError(
             "depthExceeded",
-            f"agents can be {depth} levels deep here, and this one is at that depth: it does the work itself"
+            f"this agent is at depth {depth}, and no agents can be below it (agents.max_depth): it does the "
+            "work itself"
             if depth
             else "this server allows no agents (agents.max_depth is 0)",
         )

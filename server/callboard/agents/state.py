@@ -39,8 +39,8 @@ class AgentState:
 
     `pending` is what it is to be told at its next boundary, or the abort that is ending its turn; `winding`
     the cancel that it was told, until its turn ends. `deadline_at` is when the first cancel of its turn
-    becomes an abort. `interrupted` says why its last turn ended early; `closing` that nothing it does
-    is reported any more.
+    becomes an abort; there is none when its end has been asked for. `interrupted` says why its last turn
+    ended early; `closing` that nothing it does is reported any more.
     """
 
     agent_id: str
@@ -93,8 +93,7 @@ def apply(state: AgentState, event: Any) -> AgentState:
         case AgentCloseRequested():
             return attrs.evolve(state, closing=True, deadline_at=None)  # it has no more time at all
         case AgentInterruptRequested():
-            deadline_at = None if state.closing else state.deadline_at or event.deadline_at
-            return attrs.evolve(state, pending=event, deadline_at=deadline_at)
+            return attrs.evolve(state, pending=event, deadline_at=_deadline(state, event))
         case AgentInterruptConsumed() if state.pending is not None:
             cancels = state.pending.kind == "cancel"
             return attrs.evolve(
@@ -107,16 +106,30 @@ def apply(state: AgentState, event: Any) -> AgentState:
             return state
 
 
+def _deadline(state: AgentState, wish: AgentInterruptRequested) -> str | None:
+    """When a cancel becomes an abort; the first time stands. None where there is no turn that could be
+    ended, or its end has been asked for: whoever runs it may take long, and is asked once."""
+    has_turn = state.status in ("starting", "running") and not state.closing
+    if not has_turn or wish.kind in ("abort", "interrupt"):
+        return None
+    return state.deadline_at or wish.deadline_at
+
+
 def _in_status(state: AgentState, status: AgentStatus) -> AgentState:
     """A turn that begins knows nothing of the one before; one that has ended leaves no interrupt behind
-    (interrupts-and-peers 16). What an agent was told before its first turn it hears in that one."""
+    (interrupts-and-peers 16). What an agent was told before its first turn it hears in that one, and a
+    steer that it was given between two turns in the second."""
     if state.status == "closed":
         return state
     if state.status == "starting" and status == "running":
         return attrs.evolve(state, status=status)
-    interrupted = None if status == "running" else state.interrupted
+    begins = status == "running"
+    steer = state.pending if begins and state.is_terminal else None
+    if steer is not None and steer.kind != "steer":
+        steer = None
+    interrupted = None if begins else state.interrupted
     return attrs.evolve(
-        state, status=status, pending=None, winding=None, deadline_at=None, interrupted=interrupted
+        state, status=status, pending=steer, winding=None, deadline_at=None, interrupted=interrupted
     )
 
 
@@ -136,9 +149,14 @@ def in_order(agents: Iterable[AgentState]) -> list[AgentState]:
     return sorted(agents, key=lambda agent: (agent.name, agent.agent_id))
 
 
-def settled(agent: AgentState, undelivered: frozenset[str]) -> bool:
-    """Whether a wait without ids has nothing more to expect of an agent: it is closed, or its end has
-    been told already. `undelivered` are the reports that wait for the parent."""
-    if agent.status == "closed":
-        return True
-    return agent.is_terminal and (agent.report is None or agent.report.report_id not in undelivered)
+def has_ended(agent: AgentState, *, is_asked: bool) -> bool:
+    """Whether an agent is through with all that it was to do. One of which a turn `is_asked` for that has not
+    begun (since there is no room for it, say) is as little as one whose turn runs."""
+    is_over = agent.status == "closed" or agent.closing
+    return agent.is_terminal and (is_over or not is_asked)
+
+
+def settled(agent: AgentState, *, is_asked: bool, is_told: bool) -> bool:
+    """Whether a wait without ids has nothing more to expect of an agent: it is closed, or has ended, and
+    its parent `is_told` of it already."""
+    return agent.status == "closed" or (has_ended(agent, is_asked=is_asked) and is_told)

@@ -56,7 +56,8 @@ class Call:
 
 @frozen(kw_only=True)
 class Permissions:
-    """What one session may do. `ceiling` are its parent's permissions, as they are now.
+    """What one session may do. `ceiling` are its parent's permissions, as they are now: it may never do
+    more (interrupts-and-peers 77). `sessions` are it and those above it, whose rules are its own, too.
 
     `policy` is the configuration's table (`approvals.policy`), `narrowing` the workspace's own, which
     only takes away. `tools` are the names in scope, None for all. `rules` may hold more than
@@ -64,7 +65,7 @@ class Permissions:
     """
 
     mode: Mode
-    session_id: str | None = None
+    sessions: tuple[str, ...] = ()
     rules: tuple[Rule, ...] = ()
     policy: Mapping[str, Effect] = field(factory=dict[str, Effect])
     narrowing: Mapping[str, Effect] = field(factory=dict[str, Effect])
@@ -200,7 +201,7 @@ def never_run(command: str) -> str | None:
 def _in_scope(rule: Rule, call: Call, permissions: Permissions) -> bool:
     match rule.scope:
         case "session":
-            return rule.session_id is not None and rule.session_id == permissions.session_id
+            return rule.session_id in permissions.sessions
         case "workspace":
             return call.roots[:1] == (rule.workspace,)
         case "global":

@@ -58,7 +58,8 @@ ORDER BY rule_id LIMIT ?;
 
 -- name: rules_for
 SELECT rule_id, scope, session_id, workspace, tool, pattern, effect, created_at, created_by
-FROM rules WHERE scope = 'global' OR (scope = 'session' AND session_id = ?)
+FROM rules WHERE scope = 'global'
+  OR (scope = 'session' AND session_id IN (SELECT value FROM json_each(?)))
   OR (scope = 'workspace' AND workspace = ?)
 ORDER BY rule_id;
 

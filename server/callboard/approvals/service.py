@@ -24,6 +24,7 @@ from ..log import sqlfile
 from ..log.log import Log
 from ..log.record import Record
 from ..log.retrying import delays
+from ..log.text import redacted
 from ..log.transaction import Projection, Transaction
 from .operation import only_named, same_operation, same_subject
 from .state import resolved, state_after
@@ -302,7 +303,10 @@ class Approvals:
                 via=via,  # pyright: ignore[reportArgumentType]
                 at=tx.now(),
                 option_id=option_id,
-                feedback=None if feedback is None else feedback[:_MAX_FEEDBACK],
+                # cut when its secrets are gone: nobody would know half of one
+                feedback=None
+                if feedback is None
+                else redacted(tx.writing.redact, feedback)[:_MAX_FEEDBACK],
                 rule_id=rule_id,
             )
             decided = decide(tx, approval_id, resolution)
@@ -415,9 +419,10 @@ class Approvals:
 
     # --- rules ---
 
-    async def rules_for(self, root_id: str, workspace: str) -> tuple[Rule, ...]:
-        """The rules that apply in a session of this root and folder."""
-        return tuple(_rule(row) for row in self._log.glance(SQL["rules_for"], root_id, workspace))
+    async def rules_for(self, session_ids: Sequence[str], workspace: str) -> tuple[Rule, ...]:
+        """The rules of any of these sessions (one, and those above it), of this folder, and of all."""
+        listed = orjson.dumps(list(session_ids)).decode()
+        return tuple(_rule(row) for row in self._log.glance(SQL["rules_for"], listed, workspace))
 
     async def rules(
         self,

@@ -47,9 +47,9 @@ async def list_agents(
     Parameters
     ----------
     root
-        The id of the session, or the beginning of it; any session of the tree will do.
+        The id of the session, or the beginning of it; or the whole id of an agent of the tree.
     watch
-        Show the tree as it changes, until Ctrl-C.
+        Show the tree as it changes, until Ctrl-C; on a terminal, and without `--json`.
     json
         One JSON object a line.
     """
@@ -273,5 +273,7 @@ async def reply(ask: str, text: str, /, *, store: StoreOption | None = None) -> 
     """
     async with connect_existing(store, name="agents") as client:
         answered = await client.agents.reply(AskId(ask.strip()), text)
-        _say(f"answered {answered.agent_id}")
+        async for agent in client.agents.list(answered.agent_id):
+            if agent.agent_id == answered.agent_id:
+                _say(f"answered {agent.name} ({agent.agent_id})")
     return Exit.OK

@@ -11,12 +11,14 @@ from callboard_rpc.common import SessionId
 from callboard_rpc.events import (
     AgentAsked,
     AgentClosed,
+    AgentInterruptConsumed,
     AgentInterrupted,
     AgentInterruptRequested,
     AgentMessageQueued,
     AgentReplied,
     AgentSpawned,
     AskOutcome,
+    Author,
     Directive,
     Event,
     InterruptOrigin,
@@ -50,6 +52,8 @@ class Crew:
 
     root: SessionId
     _labels: dict[str, str] = field(factory=dict[str, str])
+    _corrections: set[str] = field(factory=set[str])
+    """Agents that are to be corrected, and have not read it yet."""
 
     def add(self, agent: Agent) -> None:
         """One that was there before what is shown."""
@@ -58,6 +62,14 @@ class Crew:
     def label(self, session_id: SessionId) -> str:
         """What an agent is called; nothing for the session in front, or one that is not known."""
         return "" if session_id == self.root else self._labels.get(session_id, "")
+
+    def speaker(self, author: Author) -> str:
+        """Who says something. The session in front is called after its profile in the log."""
+        if author.kind != "agent" or author.id is None:
+            return author.name
+        if author.id == self.root:
+            return "the lead"
+        return self.label(SessionId(author.id)) or author.name
 
     def tell(self, event: Event) -> Text | None:
         """The line for an event, where it tells of an agent as such."""
@@ -68,16 +80,22 @@ class Crew:
             case Directive(text=text) if event.seq == _BRIEF_SEQ and event.session_id != self.root:
                 return _line("⤷", name, "magenta", text)
             case AgentMessageQueued(author=author, text=text):
-                return _line("→", name, "magenta", text, f" ← {clean_line(author.name, 40)}")
-            case AgentInterruptRequested(kind=kind, origin=origin, reason=reason):
-                verb = {"steer": "corrected", "cancel": "told to stop"}.get(kind, "stopped")
                 return _line(
-                    "↯", name, "yellow", reason, f" is {verb} by {_BY.get(origin, origin)}"
+                    "→", name, "magenta", text, f" ← {clean_line(self.speaker(author), 80)}"
                 )
+            case AgentInterruptRequested() as wish:
+                return self._interrupted(event, name, wish)
+            case AgentInterruptConsumed():
+                self._corrections.discard(event.session_id)
+                return None
             case AgentInterrupted(reason=reason) if event.turn_id is None:
                 return _line("■", name, "yellow", reason, " does not begin")
-            case AgentAsked(text=text, expects_reply=expects_reply):
-                return _line("?", name, "magenta", text, " asks" if expects_reply else " says")
+            case AgentAsked(text=text, expects_reply=False):
+                return _line("?", name, "magenta", text, " says")
+            case AgentAsked(text=text, ask_id=ask_id):
+                asked = _line("?", name, "magenta", text, " asks")
+                way = f'    callboard agents reply {clean_line(ask_id, 40)} "..." answers for its parent'
+                return asked.append("\n").append_text(line((way, "dim")))
             case AgentReplied(outcome=outcome, text=text):
                 what = " is answered" if outcome == "replied" else " is not answered"
                 return _line("!", name, "magenta", text or _UNANSWERED.get(outcome), what)
@@ -93,6 +111,19 @@ class Crew:
         above = "" if parent is None else self.label(parent)
         name = clean_line(spawned.name, 40)
         self._labels[event.session_id] = f"{above} › {name}" if above else name
+
+    def _interrupted(self, event: Event, name: str, wish: AgentInterruptRequested) -> Text:
+        verb = {"steer": "corrected", "cancel": "told to stop"}.get(wish.kind, "stopped")
+        by = f" is {verb} by {_BY.get(wish.origin, wish.origin)}"
+        told = _line("↯", name, "yellow", wish.reason, by)
+        if event.session_id in self._corrections:  # only one waits until the agent reads it
+            told.append("\n").append_text(
+                line(("    in place of the correction before, which it has not read", "dim"))
+            )
+        self._corrections.discard(event.session_id)
+        if wish.kind == "steer":
+            self._corrections.add(event.session_id)
+        return told
 
     def _ended(self, name: str, end: TurnFinished) -> Text:
         words, style = OUTCOME_WORDS.get(end.outcome, (end.outcome, "yellow"))

@@ -1,10 +1,6 @@
 """``callboard demo``: an agent repairs a small project while one watches."""
 
-import os
 import shutil
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -17,18 +13,27 @@ from callboard_client import Client
 from callboard_rpc.common import SessionId
 from callboard_rpc.server import ClientCapabilities, ServerInfo
 
-from . import cards
 from .asking import Approver
-from .exits import CommandError, Exit
+from .exits import Exit
 from .following import Follower
 from .interrupts import Interrupts
 from .present import Presenter
-from .server import StoreOption, connect
+from .server import StoreOption, connect, server_environment, settings_of
+from .staging import run_test, sample_folder, temporary_folder, typed_command
 from .terminal import line, open_console
 
 PROMPT = "The test in this folder fails. Find out why, mend it, and run it again."
-_TEST = ("-m", "unittest", "-q")
 _TIME_LIMIT_S = 300.0
+
+
+_SETTINGS = {
+    "profile": "default",
+    "approvals": {"mode": "work", "unattended": "park"},
+    "limits": {"max_iterations": 50, "turn_total_s": 3600, "turn_idle_s": 900},
+    "tools": {"command_timeout_s": 120},
+}
+"""What the play needs, whatever the person has configured; the model is theirs, and so is what they
+refuse: here a real model may be at work, and nobody is asked."""
 
 
 async def demo(
@@ -46,19 +51,15 @@ async def demo(
         Leave the folder with the repaired project where it is.
     """
     console = open_console()
-    folder = _new_folder()
     interrupts = Interrupts()
     code = Exit.CANCELLED
-    try:
+    with temporary_folder("callboard-demo-", keep=keep) as folder:
         shutil.copytree(sample_folder("workspace", "test_prices.py"), folder, dirs_exist_ok=True)
         async with anyio.create_task_group() as tasks:
             await tasks.start(interrupts.watch)
             interrupts.scope = tasks.cancel_scope
             code = await _show(console, folder, store, interrupts)
             tasks.cancel_scope.cancel()
-    finally:
-        if not keep:
-            shutil.rmtree(folder, ignore_errors=True)
     if keep:
         console.print(line(("The repaired project: ", "dim"), str(folder)), soft_wrap=True)
     return code
@@ -68,14 +69,15 @@ async def _show(
     console: Console, folder: Path, store: StoreOption | None, interrupts: Interrupts
 ) -> Exit:
     capabilities = ClientCapabilities(approvals=True)
-    async with connect(store, name="demo", capabilities=capabilities) as client:
+    async with connect(store, name="demo", capabilities=capabilities, config=_SETTINGS) as client:
         info = await client.server.info()
         _announce(console, folder, info)
+        _tell_what_is_refused(console, store)
         code, session = await _repair(client, console, folder, interrupts)
     if code is Exit.CANCELLED:
         return code
     console.print(Rule("the proof", style="dim", align="left"))
-    passed = await _run_test(console, folder)
+    passed = await run_test(console, folder)
     _conclude(console, info, session, passed=passed)
     return Exit.OK if passed else Exit.FAILED
 
@@ -94,6 +96,14 @@ def _announce(console: Console, folder: Path, info: ServerInfo) -> None:
     console.print(line(("model   ", "dim"), _model(info)), soft_wrap=True)
     console.print(line(("prompt  ", "dim"), (PROMPT, "bold")), soft_wrap=True)
     console.print(Rule(style="dim"))
+
+
+def _tell_what_is_refused(console: Console, store: StoreOption | None) -> None:
+    policy = settings_of(server_environment(store)).approvals.policy
+    refused = sorted(name for name, effect in policy.items() if effect == "deny")
+    if refused:
+        words = f"! your configuration refuses {', '.join(refused)}: the demo keeps to that"
+        console.print(line((words, "yellow")), soft_wrap=True)
 
 
 def _model(info: ServerInfo) -> str:
@@ -132,24 +142,6 @@ async def _repair(
         return await follower.follow(), run.session.session_id
 
 
-async def _run_test(console: Console, folder: Path) -> bool:
-    """The test itself, run by the demo and not by the agent."""
-    console.print(line(("$ ", "dim"), ("python3 " + " ".join(_TEST), "bold")))
-    result = await anyio.run_process(
-        [sys.executable, *_TEST],
-        cwd=folder,
-        check=False,
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.STDOUT,
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
-    )
-    console.print(cards.tail(result.stdout.decode(errors="replace")))
-    passed = result.returncode == 0
-    mark = ("✓ the test passes", "bold green") if passed else ("✗ the test still fails", "bold red")
-    console.print(line(mark))
-    return passed
-
-
 def _conclude(console: Console, info: ServerInfo, session: str, *, passed: bool) -> None:
     console.print(Rule("what next", style="dim", align="left"))
     if not passed:
@@ -173,23 +165,3 @@ def _conclude(console: Console, info: ServerInfo, session: str, *, passed: bool)
         line(("See it again:        ", "dim"), (f"{command} sessions show {session}", "bold")),
         soft_wrap=True,
     )
-
-
-def typed_command() -> str:
-    """What to type for this program: it need not be on the PATH."""
-    called = Path(sys.argv[0])
-    found = called.name != "callboard" or shutil.which("callboard")
-    return "callboard" if found else str(called)
-
-
-def _new_folder() -> Path:
-    return Path(tempfile.mkdtemp(prefix="callboard-demo-")).resolve()
-
-
-def sample_folder(name: str, holds: str) -> Path:
-    """A sample folder that holds such a file: inside of an installed package, or beside it in a checkout."""
-    here = Path(__file__).resolve().parent
-    for place in (here / f"demo_{name}", here.parents[2] / "demo" / name):
-        if (place / holds).is_file():
-            return place
-    raise CommandError("the demo's sample folder is not part of this installation")

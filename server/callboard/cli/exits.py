@@ -20,7 +20,7 @@ class Exit(IntEnum):
 
 
 class CommandError(Exception):
-    """Ends a command with a message and an exit code; `hint` says what to do, on a line of its own."""
+    """Ends a command with a message and an exit code; `hint` says what to do, on lines of its own."""
 
     def __init__(self, message: str, *, exit: Exit = Exit.FAILED, hint: str | None = None) -> None:
         super().__init__(message)

@@ -102,8 +102,8 @@ def report(fault: BaseException) -> Exit:
 
 def _say(message: str, hint: str | None) -> None:
     sys.stderr.write(f"callboard: {clean_line(message)}\n")
-    if hint:
-        sys.stderr.write(f"           {clean_line(hint)}\n")
+    for each in (hint or "").splitlines():
+        sys.stderr.write(f"           {clean_line(each)}\n")
 
 
 def _report_unexpected(fault: BaseException) -> None:

@@ -5,12 +5,13 @@ from typing import Protocol
 import anyio
 from attrs import define, field
 
-from callboard_client import Client, RemoteError, RunOutcome, RunResult, StreamItem
-from callboard_rpc.common import Json
+from callboard_client import Client, ConnectionLost, RemoteError, RunOutcome, RunResult, StreamItem
+from callboard_rpc.common import Json, SessionId
 from callboard_rpc.events import Event
 
 from .asking import Approver
-from .exits import Exit
+from .exits import CommandError, Exit
+from .faults import root_cause
 from .interrupts import Interrupts
 from .present import Presenter
 from .terminal import write_json_line
@@ -65,8 +66,14 @@ class Follower:
 
     async def follow(self) -> Exit:
         """Returns when the run has ended, by whatever way."""
-        with self.approver.unechoed():
-            exit = await self._follow()
+        try:
+            with self.approver.unechoed():
+                exit = await self._follow()
+        except Exception as fault:
+            lost = root_cause(fault)
+            if isinstance(lost, ConnectionLost):
+                raise _server_is_gone(self.approver.root, lost) from None
+            raise
         return exit or self._exit_code()
 
     async def _follow(self) -> Exit | None:
@@ -147,3 +154,13 @@ class Follower:
             self.presenter.footer(result.outcome, result.duration_ms, usage(result.usage))
         code = Exit.TIMED_OUT if self._late else _EXITS.get(result.outcome, Exit.FAILED)
         return Exit.DENIED if code is Exit.OK and self.approver.denied else code
+
+
+def _server_is_gone(session_id: SessionId, lost: ConnectionLost) -> CommandError:
+    return CommandError(
+        f"session {session_id}: {lost}",
+        hint="What was committed is still there, and what ran is interrupted.\n"
+        f'`callboard run --session {session_id} "..."` goes on.\n'
+        f"`callboard agents list {session_id}` shows its agents, "
+        '`callboard agents continue AGENT "..."` has one go on.',
+    )

@@ -45,6 +45,8 @@ from .wording import OUTCOME_WORDS, duration, usage
 
 _OF_AGENTS = frozenset({"report", "question", "update", "continue", "information", "sibling"})
 """Deliveries of which the event of their sender tells."""
+_FAILURES = frozenset({"error", "denied", "timed_out"})
+"""Results of an agent's calls whose reason is told; what else it reads is its own concern."""
 _TOLD_ALREADY = "<agent-interrupt"
 """How a directive begins whose wish was an event."""
 
@@ -184,7 +186,7 @@ class Presenter:
             case Directive() as directive if is_group_message(directive):
                 return
             case Directive(author=author, text=text):
-                self.say((f"» {author.name}: ", "magenta"), text)
+                self.say((f"» {self.crew.speaker(author)}: ", "magenta"), text)
             case ToolCall() as call:
                 self._calls[call.call_id] = call
                 title = call.title or call.name
@@ -279,7 +281,7 @@ class Presenter:
         """What agents say is told when they say it. This is the other one taking it in."""
         if not message.joined and delivered.kind not in ("continue", "information", "sibling"):
             label = self.crew.label(event.session_id)
-            what = f"the {delivered.kind} of {message.author.name}"
+            what = f"the {delivered.kind} of {self.crew.speaker(message.author)}"
             self.say((f"← {label} takes in {what}" if label else f"← {what}", "dim"))
 
     def _result(self, event: Event, result: ToolResult, *, own: bool) -> None:
@@ -294,8 +296,8 @@ class Presenter:
             shown = line(("  " + (f"{label} " if label else ""), "magenta")).append_text(shown)
         self.console.print(shown, soft_wrap=True)
         told = result.status == "denied" and result.call_id in self._refused
-        if own and not told:
-            fresh = result.call_id not in self._shown_diffs
+        if not told and (own or result.status in _FAILURES):
+            fresh = own and result.call_id not in self._shown_diffs
             self._lines(cards.result_details(call, result, with_diff=fresh))
         self._show_running()
 

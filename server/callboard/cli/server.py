@@ -5,16 +5,20 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import anyio.to_thread
 from attrs import frozen
 from cyclopts import Parameter
 
 from callboard_client import Client, ClientOptions
+from callboard_rpc.common import Json
 from callboard_rpc.server import ClientCapabilities
 
 from .exits import CommandError, Exit
+
+if TYPE_CHECKING:
+    from callboard.config import Settings
 
 
 @Parameter(name="*")
@@ -44,8 +48,10 @@ async def connect(
     name: str,
     capabilities: ClientCapabilities | None = None,
     restart: bool = False,
+    config: Json | None = None,
 ) -> AsyncGenerator[Client, None]:
-    """A server and a client of it. `name` is the command's, for the log.
+    """A server and a client of it. `name` is the command's, for the log; `config` goes before what the
+    person has configured.
 
     The server goes when the command ends, so it begins nothing that waits for one that stays.
     """
@@ -55,7 +61,7 @@ async def connect(
         version=version("callboard"),
         capabilities=capabilities or ClientCapabilities(deltas=False),
         restart=restart,
-        config={"store": {"waiting": "leave"}},
+        config={**(config or {}), "store": {"waiting": "leave"}},
     )
     async with Client.start(options=options) as client:
         yield client
@@ -84,9 +90,16 @@ async def connect_existing(
 
 def _store_path(environment: Mapping[str, str]) -> Path:
     """Where the server that is started with `environment` has its store."""
-    from callboard.config import load, store_path, user_config_dir
+    from callboard.config import store_path
 
-    return store_path(load(environment, user_config_dir(environment)).settings)
+    return store_path(settings_of(environment))
+
+
+def settings_of(environment: Mapping[str, str]) -> "Settings":
+    """What the person has configured, by file and by variable."""
+    from callboard.config import load, user_config_dir
+
+    return load(environment, user_config_dir(environment)).settings
 
 
 def _is_there(path: Path) -> bool:

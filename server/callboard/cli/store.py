@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
-from rich.table import Table
 from rich.text import Text
 
 from callboard_client.terminal_text import clean_line
@@ -59,9 +58,7 @@ def info(*, json: Json = False, store: StoreOption | None = None) -> int:
         )
         return Exit.OK
     backup, check = seen.backup or {}, seen.check or {}
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
+    console = open_console()
     for name, value in {
         "store": str(seen.path),
         "id": seen.store_id,
@@ -78,8 +75,8 @@ def info(*, json: Json = False, store: StoreOption | None = None) -> int:
         if check
         else "none",
     }.items():
-        table.add_row(name, Text(clean_line(value)))
-    open_console().print(table)
+        # unbroken, however narrow it is: a path is there to be copied
+        console.print(Text.assemble((f"{name:<13}", "dim"), clean_line(value)), soft_wrap=True)
     return Exit.OK
 
 

@@ -1,15 +1,13 @@
 """``callboard demo-agents``: a lead and three agents, and a server that is killed while they work."""
 
 import os
+import shlex
 import shutil
 import signal
-import tempfile
-from collections import defaultdict
 from pathlib import Path
 from typing import Annotated
 
 import anyio
-from attrs import define, field
 from cyclopts import Parameter
 from rich.console import Console
 from rich.rule import Rule
@@ -17,26 +15,21 @@ from rich.rule import Rule
 from callboard_client import Client, ClientOptions
 from callboard_rpc.agents import AgentInterruptParams, AgentInterruptResult
 from callboard_rpc.common import SessionId, TextContent
-from callboard_rpc.events import (
-    AgentAsked,
-    AgentInterruptConsumed,
-    AgentInterrupted,
-    AgentReplied,
-    AgentReportCreated,
-    AgentSpawned,
-    ApprovalDecision,
-    Event,
-    InterruptKind,
-    Message,
-    ToolCall,
-    TurnFinished,
-)
+from callboard_rpc.events import InterruptKind
 from callboard_rpc.server import ClientCapabilities
-from callboard_rpc.streams import Scope
 
-from .demo import sample_folder, typed_command
 from .exits import Exit
-from .server import StoreOption, server_environment
+from .interrupts import Interrupts
+from .server import StoreOption
+from .staging import (
+    end_tree,
+    run_test,
+    sample_folder,
+    staged_environment,
+    temporary_folder,
+    typed_command,
+)
+from .team_seen import Seen
 from .terminal import line, open_console
 
 BEGIN = "Bring this folder into shape: code, readme, and numbers."
@@ -44,8 +37,12 @@ GO_ON = "The server was killed. Please go on where you were."
 STEER = "One paragraph is enough for the readme."
 ABORT = "Counting does not end; I stop it."
 
-_TIME_LIMIT_S = 240.0
-_STYLES = {"lead": "bold cyan", "stock": "green", "docs": "yellow", "numbers": "magenta"}
+_INTRODUCTION = (
+    "A lead gets a prompt of three parts and starts an agent for each: stock mends the code and asks its",
+    "lead, docs builds and writes the readme, numbers thinks for ever. It is a script that answers, and no",
+    "model; the server, the files and the commands are real. The demo allows each edit and each command, and",
+    "plays you (in red): you stop numbers, you correct docs, and then the server is killed with all at work.",
+)
 
 
 async def demo_agents(
@@ -56,7 +53,8 @@ async def demo_agents(
     """Watch a lead and its three agents work on a small folder, through a crash of the server.
 
     One agent asks its lead, one is corrected by you, one is stopped; then the server is killed with
-    everybody at work, and started again. It always runs on a built-in script.
+    everybody at work, and started again. It always runs on a built-in script, and nothing of your
+    configuration counts but the store.
 
     Parameters
     ----------
@@ -64,28 +62,33 @@ async def demo_agents(
         Leave the folder that they worked on where it is.
     """
     console = open_console()
-    folder = _new_folder()
-    try:
-        with anyio.fail_after(_TIME_LIMIT_S):
-            await _show(console, folder, store)
-    finally:
-        if not keep:
-            shutil.rmtree(folder, ignore_errors=True)
+    interrupts = Interrupts()
+    code = Exit.CANCELLED
+    with (
+        temporary_folder("callboard-team-", keep=keep) as folder,
+        temporary_folder("callboard-settings-") as settings,
+    ):
+        shutil.copytree(sample_folder("team", "stock.py"), folder, dirs_exist_ok=True)
+        (folder / "build").mkdir()
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(interrupts.watch)
+            with anyio.CancelScope() as interrupts.scope:
+                code = await _show(console, folder, store, settings, interrupts)
+            tasks.cancel_scope.cancel()
     if keep:
         console.print(line(("The folder: ", "dim"), str(folder)), soft_wrap=True)
-    return Exit.OK
+    return code
 
 
-def _new_folder() -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="callboard-team-")).resolve()
-    shutil.copytree(sample_folder("team", "stock.py"), folder, dirs_exist_ok=True)
-    (folder / "build").mkdir()
-    return folder
-
-
-async def _show(console: Console, folder: Path, store: StoreOption | None) -> None:
+async def _show(
+    console: Console,
+    folder: Path,
+    store: StoreOption | None,
+    settings: Path,
+    interrupts: Interrupts,
+) -> Exit:
     environment = {
-        **server_environment(store),
+        **staged_environment(store, settings),
         "CALLBOARD_MODEL": "scripted/team",
         "CALLBOARD_FEATURES": "agents.interrupts,agents.messaging",
     }
@@ -96,43 +99,83 @@ async def _show(console: Console, folder: Path, store: StoreOption | None) -> No
         restart=True,
         config={"store": {"waiting": "leave"}},
     )
-    console.print(Rule("Callboard: a lead and three agents", style="cyan", align="left"))
-    console.print(line(("folder  ", "dim"), str(folder)), soft_wrap=True)
-    console.print(line(("prompt  ", "dim"), (BEGIN, "bold")))
-    console.print(Rule(style="dim"))
+    _announce(console, folder)
     async with Client.start(options=options) as client:
         place = (await client.server.info()).store_path
         made = await client.sessions.create(folder, title="The demo of agents")
         seen = Seen(console=console, root=made.session.session_id)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_allow, client)
-            tasks.start_soon(seen.follow, client)
-            await _conduct(client, seen, folder)
-            tasks.cancel_scope.cancel()
-    _conclude(console, seen.root, place)
+        if not await _play(client, seen, folder, interrupts):
+            return Exit.CANCELLED
+    console.print(Rule("the proof", style="dim", align="left"))
+    proven = await run_test(console, folder) and _show_readme(console, folder)
+    _conclude(console, seen.root, place, elsewhere=store is not None and store.store is not None)
+    return Exit.OK if proven else Exit.FAILED
 
 
-def _conclude(console: Console, root: str, place: str) -> None:
+def _announce(console: Console, folder: Path) -> None:
+    console.print(Rule("Callboard: a lead and three agents", style="cyan", align="left"))
+    for each in _INTRODUCTION:
+        console.print(line(each), soft_wrap=True)
+    console.print()
+    console.print(line(("folder  ", "dim"), str(folder)), soft_wrap=True)
+    console.print(line(("prompt  ", "dim"), (BEGIN, "bold")), soft_wrap=True)
+    console.print(Rule(style="dim"))
+
+
+def _show_readme(console: Console, folder: Path) -> bool:
+    readme = folder / "README.md"
+    try:
+        first = readme.read_text("utf-8").partition("\n")[0]
+    except OSError:
+        console.print(line(("✗ there is no README.md", "bold red")))
+        return False
+    console.print(line(("✓ README.md is there: ", "bold green"), first))
+    return True
+
+
+def _conclude(console: Console, root: str, place: str, *, elsewhere: bool) -> None:
+    """`elsewhere`: the store has to be named to see it again."""
     command = typed_command()
+    named = f" --store {shlex.quote(place)}" if elsewhere else ""
     console.print(Rule("what next", style="dim", align="left"))
-    console.print(
-        line(("The tree of agents:  ", "dim"), (f"{command} agents list {root}", "bold")),
-        soft_wrap=True,
-    )
-    console.print(line(("The log of all this: ", "dim"), place), soft_wrap=True)
+    for words, what in (
+        ("The tree of agents:  ", (f"{command} agents list {root}{named}", "bold")),
+        ("The log of all this: ", place),
+    ):
+        console.print(line((words, "dim"), what), soft_wrap=True)
 
 
-async def _conduct(client: Client, seen: "Seen", folder: Path) -> None:
+async def _play(client: Client, seen: Seen, folder: Path, interrupts: Interrupts) -> bool:
+    """Whether it came to its end. Whatever ends it before, ends what it has begun, too."""
+    ended = False
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_allow, client)
+        tasks.start_soon(seen.follow, client)
+        try:
+            with anyio.CancelScope() as interrupts.scope:  # not the client, which has to end it all
+                await _conduct(client, seen, folder)
+                ended = True
+        finally:
+            interrupts.scope = None
+            if not ended:
+                if interrupts.first.is_set():
+                    seen.say("everything is stopped; Ctrl-C again does not wait for it")
+                await end_tree(client, seen.root, "the demo was ended", interrupts.second)
+        tasks.cancel_scope.cancel()
+    return ended
+
+
+async def _conduct(client: Client, seen: Seen, folder: Path) -> None:
     """What the person does: everything else the agents do by themselves."""
     root = seen.root
     await client.sessions.prompt(root, [TextContent(text=BEGIN)])
     await seen.until("lead heard of stock")
     await seen.until("numbers looked around")
-    seen.say("you stop numbers")
+    seen.say(f"you stop numbers: {ABORT}")
     await _interrupt(client, seen.ids["numbers"], "abort", ABORT)
     await seen.until("lead heard of numbers")
     await seen.until("docs ran build.py compile")
-    seen.say("you correct docs")
+    seen.say(f"you correct docs: {STEER}")
     await _interrupt(client, seen.ids["docs"], "steer", STEER)
     (folder / "build" / "compile").touch()
     await seen.until("docs ran build.py publish")
@@ -146,12 +189,13 @@ async def _conduct(client: Client, seen: "Seen", folder: Path) -> None:
         "another server has taken over: what ran is interrupted, and nothing runs again by itself"
     )
     (folder / "build" / "publish").touch()
+    seen.say(f"you: {GO_ON}")
     await client.sessions.prompt(root, [TextContent(text=GO_ON)])
     await seen.until("lead ended completed")
 
 
-async def _interrupt(client: Client, agent_id: str, kind: InterruptKind, reason: str) -> None:
-    params = AgentInterruptParams(agent_id=SessionId(agent_id), kind=kind, reason=reason)
+async def _interrupt(client: Client, agent_id: SessionId, kind: InterruptKind, reason: str) -> None:
+    params = AgentInterruptParams(agent_id=agent_id, kind=kind, reason=reason)
     result: AgentInterruptResult = await client.call("agent/interrupt", params)
     del result  # what came of it is among the events
 
@@ -162,88 +206,3 @@ async def _allow(client: Client) -> None:
         options = [o for o in pending.approval.options if o.kind == "allow_once"]
         if options:
             pending.answer(options[0].option_id)
-
-
-@define(kw_only=True)
-class Seen:
-    """What has happened in the tree so far, each thing told once, and printed as it comes."""
-
-    console: Console
-    root: SessionId
-    ids: dict[str, str] = field(factory=dict[str, str])
-    _names: dict[str, str] = field(factory=dict[str, str])
-    _told: defaultdict[str, anyio.Event] = field(factory=lambda: defaultdict(anyio.Event))
-    _asked: dict[str, str] = field(factory=dict[str, str])
-    _waits: int = 0
-
-    def __attrs_post_init__(self) -> None:
-        self._names[self.root] = "lead"
-        self.ids["lead"] = self.root
-
-    async def until(self, what: str) -> None:
-        await self._told[what].wait()
-
-    def say(self, text: str) -> None:
-        self.console.print(line((f"        {text}", "bold red")), soft_wrap=True)
-
-    async def follow(self, client: Client) -> None:
-        scope = Scope(kind="tree", id=self.root)
-        async with client.events(scope, "start", deltas=False) as stream:
-            async for item in stream:
-                if isinstance(item, Event):
-                    self._take(item)
-
-    def _tell(self, what: str) -> None:
-        self._told[what].set()
-
-    def _print(self, name: str, text: str) -> None:
-        words = " ".join(text.split())
-        self.console.print(line((f"{name:>7} ", _STYLES.get(name, "")), words))
-
-    def _take(self, event: Event) -> None:
-        name = self._names.get(event.session_id, "?")
-        match event.data:
-            case AgentSpawned(name=spawned):
-                self._names[event.session_id] = spawned
-                self.ids[spawned] = event.session_id
-                self._print(spawned, "is spawned")
-            case Message() as message if message.delivered is not None:
-                told = message.author.name
-                self._print(name, f"is told by {told} ({message.delivered.kind})")
-                self._tell(f"{name} heard of {told}")
-            case Message() as message if message.author.kind == "agent":
-                said = " ".join(b.text for b in message.content if isinstance(b, TextContent))
-                if said.strip():
-                    self._print(name, said)
-            case ToolCall() as call:
-                self._print(name, f"▸ {call.title}")
-                self._called(name, call)
-            case ApprovalDecision(call_id=call_id) if call_id in self._asked:
-                self._tell(self._asked.pop(call_id))
-            case AgentAsked(text=text):
-                self._print(name, f"asks its lead: {text}")
-            case AgentReplied(text=text, outcome=outcome):
-                self._print(name, f"gets an answer: {text or outcome}")
-            case AgentInterruptConsumed(kind=kind):
-                self._print(name, f"is told of the {kind}")
-            case AgentInterrupted(reason=reason):
-                self._print(name, f"is interrupted: {reason}")
-                self._tell(f"{name} was interrupted")
-            case AgentReportCreated(report=report):
-                self._print(name, f"reports: {report.status}")
-            case TurnFinished(outcome=outcome):
-                self._tell(f"{name} ended {outcome}")
-            case _:
-                pass
-
-    def _called(self, name: str, call: ToolCall) -> None:
-        for script in ("build.py compile", "build.py publish"):
-            if call.name == "run_command" and script in call.title:
-                # it runs as soon as it was allowed to
-                self._asked[call.call_id] = f"{name} ran {script}"
-        if call.name == "list_files" and name == "numbers":
-            self._tell("numbers looked around")
-        if call.name == "wait_agents":
-            self._waits += 1
-            if self._waits == 4:  # after the question, after stock, after numbers
-                self._tell("lead waits for docs")

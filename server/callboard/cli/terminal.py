@@ -1,6 +1,7 @@
 """Writing to the terminal: text of others always passes through `callboard_client.terminal_text`."""
 
 import json
+import os
 import sys
 
 import orjson
@@ -11,6 +12,7 @@ from callboard_client.terminal_text import clean
 from callboard_rpc.common import Json
 
 _PIPED_WIDTH = 160
+"""Where nobody says how wide it is shown."""
 
 
 class _PlainConsole(Console):
@@ -28,8 +30,14 @@ def open_console(*, stderr: bool = False) -> Console:
         highlight=False,
         markup=False,
         emoji=False,
-        width=None if stream.isatty() else _PIPED_WIDTH,
+        width=None if stream.isatty() or _has_width() else _PIPED_WIDTH,
     )
+
+
+def _has_width() -> bool:
+    """Whether the environment says it; rich reads it there, too."""
+    columns = os.environ.get("COLUMNS", "")
+    return columns.isdecimal() and int(columns) > 0
 
 
 def prepare_streams() -> None:

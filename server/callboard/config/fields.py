@@ -3,7 +3,7 @@
 Each helper returns an attrs field; its `Kind` in the metadata is what the loader checks values by.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeAlias, cast
 
 import attrs
@@ -52,7 +52,7 @@ def setting(default: Any, kind: Kind, *, factory: bool = False) -> Any:
 
 
 def _is(expected: str, value: Any) -> Unfit:
-    shown = repr(value)
+    shown = str(value).lower() if isinstance(value, bool) else repr(value)
     return Unfit(f"expected {expected}, found {shown if len(shown) <= 60 else shown[:57] + '...'}")
 
 
@@ -157,15 +157,37 @@ def names(
         for item in items:
             if not isinstance(item, str) or not item.strip():
                 raise _is(expected, item)
-            if known is not None and item.strip() not in known:
-                raise _is(expected, item)
-        return tuple(dict.fromkeys(item.strip() for item in items))
+        given = tuple(dict.fromkeys(item.strip() for item in items))
+        unknown = () if known is None else tuple(item for item in given if item not in known)
+        if known is not None and unknown:
+            raise _unknown(unknown, known, tuple(item for item in given if item in known))
+        return given
 
     def from_text(text: str) -> tuple[str, ...]:
         return parse([part for part in text.replace(" ", ",").split(",") if part])
 
     kind = Kind(doc=doc, parse=parse, from_text=from_text)
     return cast("tuple[str, ...]", setting(default, kind))
+
+
+def _unknown(unknown: tuple[str, ...], known: tuple[str, ...], rest: tuple[str, ...]) -> Unfit:
+    """Some words of a list are none that can be taken; the others count."""
+    words = "; ".join(f"there is no {_quoted(word)}{did_you_mean(word, known)}" for word in unknown)
+    stop = "" if words.endswith("?") else "."
+    used = f"used: {', '.join(rest)}" if rest else "nothing of this list is used"
+    return Unfit(f"{words}{stop} Expected some of {', '.join(known)}; {used}", rest=rest or None)
+
+
+def _quoted(word: str) -> str:
+    return repr(word if len(word) <= 60 else word[:57] + "...")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The known name that is most like `name`, as the end of a sentence; empty when none is."""
+    import difflib
+
+    close = difflib.get_close_matches(name, tuple(known), n=1, cutoff=0.7)
+    return f"; did you mean {close[0]}?" if close else ""
 
 
 def choices_by_name(doc: str, choices: tuple[str, ...]) -> Mapping[str, Any]:

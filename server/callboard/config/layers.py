@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 
 from attrs import frozen
 
-from .fields import Kind, Unfit
+from .fields import Kind, Unfit, did_you_mean
 from .settings import GROUPS, Source, each_setting
 
 MAX_FILE_BYTES = 1024 * 1024
@@ -135,7 +135,7 @@ def from_environment(environ: Mapping[str, str]) -> Layer:
             continue
         key = VARIABLES.get(name)
         if key is None:
-            message = "is no setting" + _did_you_mean(name, VARIABLES)
+            message = "is no setting" + did_you_mean(name, VARIABLES)
             warnings.append(ConfigWarning(source="environment", place=name, message=message))
             continue
         try:
@@ -143,7 +143,9 @@ def from_environment(environ: Mapping[str, str]) -> Layer:
         except Unfit as unfit:
             fault = ConfigWarning(source="environment", place=name, key=key, message=str(unfit))
             warnings.append(fault)
-            continue
+            if unfit.rest is None:
+                continue
+            value = unfit.rest
         given.append(Given(key=key, value=value, source="environment", place=name))
     return Layer(given=tuple(given), warnings=tuple(warnings))
 
@@ -167,7 +169,7 @@ def _checked(document: Mapping[str, Any], source: Source, place: str, text: str 
         elif kind is None and key in GROUPS:
             warn(key, "expected a table")
         elif kind is None:
-            warn(key, "is no setting" + _did_you_mean(key, KINDS))
+            warn(key, "is no setting" + did_you_mean(key, KINDS))
         else:
             try:
                 fitting = kind.parse(value)
@@ -222,13 +224,6 @@ def _group(document: dict[str, Any], name: str) -> dict[str, Any]:
 
 def _snake(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda m: "_" + m[1].lower(), name)
-
-
-def _did_you_mean(name: str, known: Mapping[str, Any]) -> str:
-    import difflib
-
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
-    return f"; did you mean {close[0]}?" if close else ""
 
 
 def _line_of(text: str | None, key: str) -> int | None:

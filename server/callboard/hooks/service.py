@@ -155,16 +155,26 @@ class Lifecycle:
 
             space.spawn(run, f"{event} hooks of {self.about.get('sessionId')}")
 
+    def _bounded(self, data: Mapping[str, Any]) -> Json:
+        """Texts that are not too long for a hook, cut when their secrets are gone; anything else as it
+        is."""
+        assert self.space is not None
+        redact = self.space.redactor.text
+        return {
+            key: redact(each)[:_MAX_TEXT] if isinstance(each, str) else each
+            for key, each in data.items()
+        }
+
     async def _run(
         self, event: HookEvent, command: HookCommand, data: Mapping[str, Any]
     ) -> Finding:
         assert self.space is not None
-        told = {"event": event, **self.about, **{key: _cut(each) for key, each in data.items()}}
+        told = {"event": event, **self.about, **self._bounded(data)}
         text = self.space.redactor.json_text(orjson.dumps(all_well_formed(told)).decode())
         self.touch()
         try:
             ran = await self.space.run(command, text.encode(), str(self.about.get("cwd", "")))
-            found = finding(ran)
+            found = finding(_without_secrets(ran, self.space.redactor))
         except (OSError, ValueError) as fault:
             reason = fault.strerror if isinstance(fault, OSError) else None
             found = Finding(fault=f"it could not be started: {reason or type(fault).__name__}")
@@ -179,13 +189,19 @@ class Lifecycle:
         return evolve(found, block=_plain(found.block), context=_plain(found.context))
 
 
+def _without_secrets(ran: Ran, redactor: Redactor) -> Ran:
+    """What a command printed, before anything is cut of it: nobody would know half of a secret. Bytes
+    that are no text stay as they are."""
+    stdout, stderr = (each.decode("utf-8", "surrogateescape") for each in (ran.stdout, ran.stderr))
+    return evolve(
+        ran,
+        stdout=redactor.json_text(stdout).encode("utf-8", "surrogateescape"),
+        stderr=redactor.text(stderr).encode("utf-8", "surrogateescape"),
+    )
+
+
 def _plain(text: str | None) -> str | None:
     return None if text is None else text.replace("\0", "")
-
-
-def _cut(value: Any) -> Any:
-    """A text that is not too long for a hook; anything else as it is."""
-    return value[:_MAX_TEXT] if isinstance(value, str) else value
 
 
 NO_HOOKS = Lifecycle()

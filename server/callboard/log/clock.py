@@ -17,6 +17,14 @@ def _text(at: datetime) -> str:
     return at.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
+def is_ours(text: str) -> bool:
+    """Whether a text from elsewhere is a time in this very form, and so sorts with ours."""
+    try:
+        return _text(parse(text)) == text
+    except ValueError:
+        return False
+
+
 def parse(text: str) -> datetime:
     """The inverse of `utc_now`."""
     return datetime.fromisoformat(text)

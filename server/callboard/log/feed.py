@@ -58,6 +58,8 @@ class Feed:
         self._followers = 0
         self._wanted = asyncio.Event()
         self._watches: dict[str, set[asyncio.Event]] = {}
+        self._tree_watches: dict[str, set[asyncio.Event]] = {}
+        """By the root's id."""
 
     def close(self) -> None:
         self._bell.stop()
@@ -103,12 +105,22 @@ class Feed:
                 await self._moved.wait()
             return self.head
 
-    @contextlib.contextmanager
-    def watching(self, session_id: str) -> Generator[asyncio.Event]:
+    def watching(self, session_id: str) -> contextlib.AbstractContextManager[asyncio.Event]:
         """An event that is set when the session may have changed, by whatever process; and when a session
         below it asks for something, or was answered."""
+        return self._watching(self._watches, session_id)
+
+    def watching_tree(self, root_id: str) -> contextlib.AbstractContextManager[asyncio.Event]:
+        """An event that is set when a session of a tree may have changed, by whatever process. Whoever clears
+        it before a look misses nothing that is committed after the look."""
+        return self._watching(self._tree_watches, root_id)
+
+    @contextlib.contextmanager
+    def _watching(
+        self, watched: dict[str, set[asyncio.Event]], session_id: str
+    ) -> Generator[asyncio.Event]:
         changed = asyncio.Event()
-        watches = self._watches.setdefault(session_id, set())
+        watches = watched.setdefault(session_id, set())
         watches.add(changed)
         try:
             with self.followed():
@@ -116,7 +128,7 @@ class Feed:
         finally:
             watches.discard(changed)
             if not watches:
-                self._watches.pop(session_id, None)
+                watched.pop(session_id, None)
 
     def recent(self, after: int) -> list[Record] | None:
         """The records above `after` when all of them are remembered, else None."""
@@ -219,9 +231,9 @@ class Feed:
     def _look_anew(self) -> None:
         _call(self._forgetters)
         self._moves()
-        for watches in self._watches.values():
-            for changed in watches:
-                changed.set()
+        for session_id in self._watches:
+            self._stir(session_id)
+        self._stir_trees(self._tree_watches)
 
     def _tell(self, records: list[Record]) -> None:
         if not records:
@@ -233,6 +245,8 @@ class Feed:
         self.head = max(self.head, self._told)
         self._moves()
         _call(self._listeners, records)
+        if self._tree_watches:
+            self._stir_trees(self._trees_of(records))
         if self._watches:
             for record in records:
                 self._stir(record.session_id)
@@ -242,6 +256,18 @@ class Feed:
     def _stir(self, session_id: str) -> None:
         for changed in self._watches.get(session_id, ()):
             changed.set()
+
+    def _trees_of(self, records: list[Record]) -> Iterable[str]:
+        """The roots of what was committed. In which tree a session was that another process has deleted is
+        not known any more, so that may be any."""
+        if any(record.type == "session_deleted" for record in records):
+            return self._tree_watches
+        return {record.root_id or record.session_id for record in records}
+
+    def _stir_trees(self, root_ids: Iterable[str]) -> None:
+        for root_id in root_ids:
+            for changed in self._tree_watches.get(root_id, ()):
+                changed.set()
 
     def _moves(self) -> None:
         self._moved_at = asyncio.get_running_loop().time()

@@ -385,6 +385,11 @@ class Log:
     def watching(self, session_id: str) -> contextlib.AbstractContextManager[asyncio.Event]:
         return self.feed.watching(session_id)
 
+    def watching_tree(self, session_id: str) -> contextlib.AbstractContextManager[asyncio.Event]:
+        """Watches the tree that a session is in; see `Feed.watching_tree`."""
+        rows = self.glance("SELECT root_id FROM heads WHERE session_id = ?", session_id)
+        return self.feed.watching_tree(rows[0][0] if rows else session_id)
+
     def refresh(self) -> int:
         """Takes in what other processes have committed by now, and returns the head."""
         self.feed.look()

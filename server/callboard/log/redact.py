@@ -13,6 +13,7 @@ import logging
 import re
 import threading
 from collections.abc import Iterable
+from html import escape
 from typing import Final, Literal
 
 from attrs import frozen
@@ -192,15 +193,12 @@ class Redactor:
             self.add(secret)
 
     def add(self, secret: str) -> None:
-        """Hide `secret` from now on, as it is and as JSON, and JSON within JSON, writes it. Whatever
+        """Hide `secret` from now on, as it is and as JSON, JSON within JSON, and HTML write it. Whatever
         uses this redactor already, a stream or a filter, hides it from then on, too."""
         secret = secret.strip()
         if len(secret) < MIN_SECRET_LENGTH or secret.lower() in _NOT_SECRETS:
             return
-        forms = {secret}
-        for ascii_only in (True, False):
-            once = _in_json(secret, ascii_only=ascii_only)
-            forms |= {once, _in_json(once, ascii_only=ascii_only)}
+        forms = _forms(secret)
         with self._adding:  # of two threads that add at once none takes the other's away
             # Longest first: one secret may be the beginning of another.
             self._exact = tuple(sorted({*self._exact, *forms}, key=lambda s: (-len(s), s)))
@@ -243,6 +241,22 @@ class Redactor:
             return json.dumps(self.text(literal[1:-1]), ensure_ascii=False)
         clean = self.text(value)
         return literal if clean == value else json.dumps(clean, ensure_ascii=False)
+
+
+def _forms(secret: str) -> set[str]:
+    """A secret as texts may hold it. For most there is only one form.
+
+    HTML, with quotes escaped or not, is how texts of others are framed; the frame is itself written as
+    JSON, and may hold JSON.
+    """
+    plain = {secret}
+    for ascii_only in (True, False):
+        once = _in_json(secret, ascii_only=ascii_only)
+        plain |= {once, _in_json(once, ascii_only=ascii_only)}
+    framed = {escape(form, quote=quote) for form in plain for quote in (True, False)}
+    return (
+        plain | framed | {_in_json(f, ascii_only=a) for f in framed - plain for a in (True, False)}
+    )
 
 
 def _in_json(secret: str, *, ascii_only: bool) -> str:

@@ -36,7 +36,11 @@ def all_well_formed(value: Any) -> Any:
 
 
 def redacted(redact: Callable[[str], str], text: str) -> str:
-    """A plain text through `redact`, which knows JSON."""
+    """A plain text through `redact`, which knows JSON.
+
+    What is cut, put on one line, framed or escaped before it reaches the log goes through here first: half
+    of a secret, or an escaped one, is no secret that the log would know (session-messaging 12).
+    """
     return orjson.loads(redact(orjson.dumps(well_formed(text)).decode()))
 
 

@@ -13,7 +13,7 @@ from callboard_rpc.common import ContextItem, EmbeddedResource, Range
 from callboard_rpc.errors import CallboardError
 
 from ..host import Host
-from ..log.text import head_and_tail
+from ..log.text import head_and_tail, redacted
 from ..tools.base import PathDenied
 from ..tools.workspace import FolderWorkspace
 from .call import Call
@@ -46,6 +46,8 @@ async def attached(
             text = _read(resolved, path)
         if item.range is not None:
             text = cut(text, item.range)
+        # before it is cut: nobody would know half of a secret
+        text = redacted(host.log.redact, text)
         found.append(EmbeddedResource(uri=item.uri, text=head_and_tail(text, _MAX_CHARS // 2)))
     return found
 

@@ -166,7 +166,7 @@ class _Reception:
 
     async def ended(self, reason: EndReason) -> None:
         if self._host is not None:
-            await self._host.stop(f"the editor is gone ({reason})")
+            await self._host.stop(f"the client is gone ({reason})")
 
 
 def _log_into(place: str) -> None:

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
-from callboard_rpc.approvals import Approval, CommandSubject, FileChangeSubject, RuleScope
+from callboard_rpc.approvals import Approval, CommandSubject, FileChangeSubject, Rule, RuleScope
 from callboard_rpc.approvals import ToolCallSubject as CallSubject
+from callboard_rpc.common import Mode
 
 from ..approvals.options import options_for, suggest_rule
 from ..approvals.policy import Call, Permissions, decide
@@ -27,7 +28,6 @@ class Permits:
         self,
         *,
         session_id: str,
-        root_id: str,
         above: Sequence[str],
         workspace: Workspace,
         scope: frozenset[str] | None,
@@ -37,7 +37,6 @@ class Permits:
         attended: Callable[[], bool],
     ) -> None:
         self._session_id = session_id
-        self._root_id = root_id
         self._line = (session_id, *above)
         self._workspace = workspace
         self._scope = scope
@@ -57,14 +56,8 @@ class Permits:
         """What mode and rules say by now; a question that was asked is not taken back because whoever
         was there has left."""
         roots = tuple(str(root) for root in self._workspace.roots)
-        permissions = Permissions(
-            mode=narrowest(await self._cache.modes(self._line)),
-            session_id=self._root_id,
-            rules=await self._approvals.rules_for(self._root_id, roots[0]),
-            policy=self._settings.policy,
-            narrowing=self._settings.narrowing,
-            tools=self._scope,
-        )
+        mode = narrowest(await self._cache.modes(self._line))
+        rules = await self._approvals.rules_for(self._line, roots[0])
         decision = decide(
             Call(
                 tool=tool.name,
@@ -74,7 +67,7 @@ class Permits:
                 paths=preview.paths if preview else (),
                 permission=tool.permission,
             ),
-            permissions,
+            self._permissions(mode, rules),
         )
         if decision.effect != "ask" or preview is None:
             return Verdict(effect=decision.effect, reason=decision.reason)
@@ -83,6 +76,23 @@ class Permits:
             reason=decision.reason,
             options=options_for(tool, preview, roots, forced=decision.forced),
         )
+
+    def _permissions(self, mode: Mode, rules: tuple[Rule, ...]) -> Permissions:
+        """Of the session, under those of its parent, under those of the parent's, up to the root's. The
+        mode is the narrowest of the line already, and so are the tools that were pinned for it."""
+        permissions: Permissions | None = None
+        for place in reversed(range(len(self._line))):
+            permissions = Permissions(
+                mode=mode,
+                sessions=self._line[place:],
+                rules=rules,
+                policy=self._settings.policy,
+                narrowing=self._settings.narrowing,
+                tools=self._scope if place == 0 else None,
+                ceiling=permissions,
+            )
+        assert permissions is not None
+        return permissions
 
 
 def time_to_answer_s(settings: ApprovalSettings, *, attended: bool) -> float | None:

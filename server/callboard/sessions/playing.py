@@ -10,10 +10,13 @@ from typing import Any, BinaryIO, Final, cast
 
 from attrs import define, field, frozen
 
+from callboard_rpc.common import AskId
 from callboard_rpc.errors import CallboardError
+from callboard_rpc.events import AgentInterrupted, AgentReplied
 
 from ..log.faults import store_error
 from ..log.importing import Scratch
+from ..log.transaction import Transaction
 from ..turns.finish import Ending, close_turn
 from ..turns.reservation import SYSTEM, Grant
 from ..turns.usage import reported
@@ -36,6 +39,7 @@ _TOLD_EVERY = 500
 """Events between two words on how far it is."""
 
 _REASON = "the session was exported while this turn was under way, and imported again"
+_ADRIFT = "it was at work when it was exported; continue it"
 
 
 class Stopped(Exception):
@@ -222,7 +226,9 @@ class _Player:
             ending = Ending(
                 outcome="interrupted", usage=reported(tx, self.session_id, turn_id), reason=_REASON
             )
-            close_turn(tx, grant, ending, actor=SYSTEM)
+            close_turn(tx, grant, ending, actor=SYSTEM, hooks=(self._end_agent_in,))
+        else:
+            self._end_agent(tx, None)
         return Played(
             session_id=self.session_id,
             exported_id=self.header.session_id,
@@ -236,6 +242,22 @@ class _Player:
             approvals=tuple(self._new(each) for each in self.vetting.approvals),
             calls=frozenset(self._new(each) for each in self.vetting.calls),
         )
+
+    def _end_agent_in(self, tx: Transaction, grant: Grant, _: Ending) -> None:
+        self._end_agent(tx, grant.turn_id)
+
+    def _end_agent(self, tx: Transaction, turn_id: str | None) -> None:
+        """An agent that was under way rests, and waits for no answer: no clock of this store, and no turn
+        that begins here, goes by what it was told, and asked, elsewhere."""
+        agent = self.vetting.agent
+        ends: list[AgentReplied | AgentInterrupted] = [
+            AgentReplied(ask_id=AskId(each), outcome="parent_restarted")
+            for each in sorted(agent.open_asks)
+        ]
+        if agent.at_work:
+            ends.append(AgentInterrupted(reason=_ADRIFT))
+        for event in ends:
+            tx.append(self.session_id, event, actor=SYSTEM, turn_id=turn_id)
 
 
 def play(

@@ -145,7 +145,6 @@ class TurnRunner:
         )
         permits = Permits(
             session_id=live.session_id,
-            root_id=state.root_id,
             above=above,
             workspace=workspace,
             scope=scope,
@@ -210,6 +209,7 @@ class TurnRunner:
             new_id=services.log.ids.new,
             expires_at=expires_at,
             time_limit_s=60.0,
+            redact=services.log.redact,
             asking=live.asking,
             output_over=numbering.finish,
             hooks=hooks,

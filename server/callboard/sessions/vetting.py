@@ -33,6 +33,7 @@ from callboard_rpc.events import (
 
 from .state import created_by
 from .transfer import Refused, is_id
+from .vetting_agents import AgentVetting
 
 _KEYS: Final = frozenset({"sessionId", "seq", "eventId", "type", "at", "actor", "turnId", "data"})
 _TIME = re.compile(
@@ -88,6 +89,7 @@ class Vetting:
     """The ids that this session gave: of its events, turns, messages, calls and approvals."""
     blobs: set[str] = field(factory=set[str])
     """Those that are whole, or known to be missing."""
+    agent: AgentVetting = field(factory=AgentVetting)
     _events: set[str] = field(factory=set[str])
     _turns: set[str] = field(factory=set[str])
     _inherited: bool = False
@@ -179,6 +181,8 @@ class Vetting:
                 # than 128 calls of one answer left those beyond out of the log, and not their places.
                 # Nothing goes by such a place: context, too, asks for the call and its result
                 pass
+        turn_id = None if self.turn is None else self.turn.turn_id
+        self.agent.event(event.type, event.value, turn_id if turn_id == event.turn_id else None)
         if event.turn_id is not None and event.turn_id not in self._turns:
             raise Refused("names a turn that did not begin")
         for blob_id in _blobs_of(event.value):

@@ -25,7 +25,7 @@ from ..hooks.service import NO_HOOKS, Lifecycle
 from ..log.faultpoints import point
 from ..log.faults import StaleFence
 from ..log.redact import PLACEHOLDER
-from ..log.text import well_formed
+from ..log.text import redacted, well_formed
 from ..log.transaction import Transaction
 from ..models.base import ToolOutput
 from ..tools.base import Preview, Tool, ToolContext, ToolFailure, ToolOutcome
@@ -33,6 +33,7 @@ from ..tools.schema import structure_arguments
 from .answer import Requested
 from .call import Call, Judge, Settled, Verdict, settled_as
 from .lifecycle import objection, remarks
+from .looking import look
 from .reservation import SYSTEM, Grant, assert_fence
 
 _log = logging.getLogger(__name__)
@@ -60,7 +61,7 @@ class Caller:
     `look_up` finds a tool that this session may use; `context` makes what a call is given;
     `judge` is policy, and `judge_again` is policy at the moment in which a call would begin, when the mode
     and the rules may be others. `actor` is the agent, for the log, and `path` leads to it from its root, for
-    whoever is asked. `asking` is held while a person is asked.
+    whoever is asked. `asking` is held while a person is asked. `redact` is the log's.
     `output_over` hears of each call that will emit no more. `hooks` are asked before and after each call.
     """
 
@@ -81,6 +82,7 @@ class Caller:
         new_id: Callable[[str], str],
         expires_at: Callable[[], str | None],
         time_limit_s: float,
+        redact: Callable[[str], str],
         asking: Callable[[], AbstractContextManager[None]] = nullcontext,
         output_over: Callable[[CallId], None] = lambda _: None,
         hooks: Lifecycle = NO_HOOKS,
@@ -99,6 +101,7 @@ class Caller:
         self._new_id = new_id
         self._expires_at = expires_at
         self._time_limit_s = time_limit_s
+        self._redact = redact
         self._asking = asking
         self._output_over = output_over
         self._hooks = hooks
@@ -111,7 +114,7 @@ class Caller:
         call = Call(
             call_id=requested.call_id,
             index=index,
-            name=well_formed(request.name)[:128],
+            name=redacted(self._redact, request.name)[:128],
             provider_call_id=request.call_id,
         )
         self._parse(call, request.arguments)
@@ -138,7 +141,7 @@ class Caller:
             call.arguments = structure_arguments(
                 tool.arguments, call.shown if call.raw is None else call.raw
             )
-            call.preview = await tool.preview(self._context(call.call_id), call.arguments)
+            call.preview = await look(call, tool, self._context(call.call_id), self._redact)
         except ToolFailure as failure:
             if call.arguments is None or call.index == 0:
                 coded = call.arguments is None and tool.invalid_code is not None
@@ -301,7 +304,9 @@ class Caller:
             return call.verdict
         if call.unseen:
             with suppress(Exception):  # what it says now, its run will say, too
-                call.preview = await call.tool.preview(self._context(call.call_id), call.arguments)
+                call.preview = await look(
+                    call, call.tool, self._context(call.call_id), self._redact
+                )
         return await self._judge_again(call.tool, call.preview)
 
     async def _deny(self, call: Call, verdict: Verdict) -> ToolOutput:

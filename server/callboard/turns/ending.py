@@ -153,7 +153,9 @@ def failure_of(fault: BaseException, turn_id: str) -> Failure:
             return failure_of(fault.exceptions[0], turn_id)
         case _:
             _log.error("turn %s failed", turn_id, exc_info=fault)
-            what = well_formed(str(fault))[:1_000]
+            what = well_formed(str(fault))
+            if len(what) > 1_000:  # not cut: nobody would know half of a secret
+                what = "what it says is too long, and in the server's log"
             return Failure(
                 kind="internal",
                 message=f"{type(fault).__name__}: {what}" if what else type(fault).__name__,

@@ -53,12 +53,8 @@ class Racing:
     looked: dict[str, None] = field(factory=dict[str, None])
     served: set[str] = field(factory=set[str])
 
-    @property
-    def head(self) -> int:
-        return self.log.head
-
-    async def moved(self, position: int) -> int:
-        return await self.log.moved(position)
+    def watching_tree(self, session_id: str) -> Any:
+        return self.log.watching_tree(session_id)
 
     def glance(self, sql: str, *params: Any) -> Any:
         rows = self.log.glance(sql, *params)

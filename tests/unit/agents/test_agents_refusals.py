@@ -185,6 +185,48 @@ def test_names_hold_nothing_that_nobody_can_see(char: str) -> None:
                 clean_name(hidden)
 
 
+IGNORABLE = [
+    (0xAD, 0xAD), (0x34F, 0x34F), (0x61C, 0x61C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F),
+    (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164), (0xFE00, 0xFE0F),
+    (0xFEFF, 0xFEFF), (0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A),
+    (0xE0000, 0xE0FFF),
+]  # fmt: skip
+"""All that is Default_Ignorable_Code_Point in Unicode: what shows nothing where it is not known."""
+
+NOTHING = [
+    *(chr(code) for first, last in IGNORABLE for code in range(first, last + 1)),
+    *"\u2800\U0001d159\U00016fe4",  # blank by their looks alone
+]
+
+
+def _kept(name: str) -> str | None:
+    try:
+        return clean_name(name)
+    except CallboardError:
+        return None
+
+
+def test_names_there_are_none_that_consist_of_or_differ_by_what_shows_nothing() -> None:
+    assert len(NOTHING) > 4_000
+    for char in NOTHING:
+        for name in (char, char * 3, f"one{char}", f"{char}one", f"o{char}ne", f"one {char} two"):
+            assert _kept(name) is None, f"U+{ord(char):04X}"
+        for seen in ("\u2764", "#", "7", "=", "\U0001f44d\U0001f3fd"):
+            assert _kept(f"{seen}{char}") in (None, seen), f"U+{ord(char):04X}"
+
+
+@pytest.mark.parametrize(
+    "plain", ["\u2764", "1\u20e3", "\u26a0 check", "\u2194", "\U0001f3fd", "*"]
+)
+def test_names_of_emoji_are_the_same_with_and_without_their_colours(plain: str) -> None:
+    """As people write them, with U+FE0F behind a symbol or a keycap; anywhere else it is refused."""
+    assert clean_name(plain) == plain
+    assert clean_name(f"{plain[0]}\ufe0f{plain[1:]}") == plain
+    for wrong in (f"\ufe0f{plain}", f"{plain[0]}\ufe0f\ufe0f{plain[1:]}", f"{plain} a\ufe0f"):
+        assert _kept(wrong) is None
+    assert clean_name("=\ufe0f\u0338") == clean_name("=\u0338") == "\u2260"
+
+
 @pytest.mark.parametrize("name", ["parent", "ROOT", " Group ", "Pa\u200brent"])
 def test_names_that_mean_somebody_else_are_refused(name: str) -> None:
     with pytest.raises(CallboardError):

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callboard.agents.state import AgentState, apply, in_order, replay, settled, spawned
+from callboard.agents.state import AgentState, apply, has_ended, in_order, replay, settled, spawned
 from callboard_rpc.common import InterruptId, ReportId, SessionId, TurnId
 from callboard_rpc.events import (
     AgentClosed,
@@ -142,6 +142,39 @@ def test_peers_6_the_first_deadline_stands(deadlines: list[str], told: bool) -> 
     assert state.deadline_at == deadlines[0]
 
 
+@given(HISTORIES)
+def test_peers_6_only_what_has_a_turn_that_nobody_has_ended_has_a_deadline(
+    history: list[Any],
+) -> None:
+    state = after()
+    for event in history:
+        state = apply(state, event)
+        if state.deadline_at is not None:
+            assert state.status in ("starting", "running") and not state.closing
+            assert event not in ENDS
+            assert not (
+                isinstance(event, AgentInterruptRequested) and event.kind in ("abort", "interrupt")
+            )
+
+
+def test_peers_6_who_is_to_end_at_once_has_no_deadline_and_nothing_gives_it_one_at_rest() -> None:
+    cancel = wants("cancel", DEADLINES[0])
+    for kind in ("abort", "interrupt"):
+        assert after(RUNS, cancel, wants(kind)).deadline_at is None
+    assert after(RUNS, cancel, wants("steer")).deadline_at == DEADLINES[0]
+    for end in (*ENDS, AgentClosed()):
+        assert after(RUNS, end, cancel).deadline_at is None
+
+
+def test_peers_1_a_steer_between_two_turns_is_kept_for_the_second_and_nothing_else_is() -> None:
+    done = (RUNS, reported("completed"))
+    steer = wants("steer")
+    assert after(*done, steer, RUNS).pending == steer
+    assert after(*done, steer, AgentInterrupted(reason="x"), RUNS).pending is None
+    for kind in ("cancel", "abort", "interrupt"):
+        assert after(*done, wants(kind), RUNS).pending is None
+
+
 def test_peers_1_to_5_the_slot() -> None:
     steer, other, cancel = wants("steer", reason="a"), wants("steer", reason="b"), wants("cancel")
     assert after(RUNS, steer, other).pending == other  # the newest
@@ -176,8 +209,19 @@ def test_coordination_20_lists_go_by_name_and_then_id(order: list[tuple[str, str
 
 
 def test_coordination_41_who_has_nothing_more_to_tell() -> None:
+    rests = {"is_asked": False, "is_told": True}
     done = after(RUNS, reported("completed"))
-    assert settled(done, frozenset()) and not settled(done, frozenset({"rep"}))
-    assert settled(after(AgentClosed()), frozenset({"rep"}))
-    assert not settled(after(), frozenset()) and not settled(after(RUNS), frozenset())
-    assert settled(after(AgentInterrupted(reason="x")), frozenset())
+    assert settled(done, **rests) and not settled(done, is_asked=False, is_told=False)
+    assert settled(after(AgentClosed()), is_asked=True, is_told=False)
+    assert not settled(after(), **rests) and not settled(after(RUNS), **rests)
+    assert settled(after(AgentInterrupted(reason="x")), **rests)
+
+
+def test_coordination_41_whose_next_turn_is_asked_for_has_not_ended() -> None:
+    done = after(RUNS, reported("completed"))
+    assert has_ended(done, is_asked=False) and not has_ended(done, is_asked=True)
+    assert not settled(done, is_asked=True, is_told=True)
+    assert not has_ended(after(RUNS), is_asked=False)
+    # of these no turn is to come, whatever waits for them
+    assert has_ended(after(AgentClosed()), is_asked=True)
+    assert has_ended(after(RUNS, reported("completed"), AgentCloseRequested()), is_asked=True)

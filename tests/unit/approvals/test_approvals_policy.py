@@ -443,11 +443,11 @@ def test_coordination_10_protected_places_are_asked_about_whatever_rules_allow(p
 def test_a_rule_counts_only_in_its_own_session_or_workspace() -> None:
     session = rule("allow", scope="session", session="ses_1")
     assert (
-        effect_of(command("x"), Permissions(mode="work", session_id="ses_1", rules=(session,)))
+        effect_of(command("x"), Permissions(mode="work", sessions=("ses_1",), rules=(session,)))
         == "allow"
     )
     assert (
-        effect_of(command("x"), Permissions(mode="work", session_id="ses_2", rules=(session,)))
+        effect_of(command("x"), Permissions(mode="work", sessions=("ses_2",), rules=(session,)))
         == "ask"
     )
     assert effect_of(command("x"), Permissions(mode="work", rules=(session,))) == "ask"

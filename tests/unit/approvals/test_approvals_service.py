@@ -313,11 +313,11 @@ async def test_standing_answers_leave_a_rule_that_can_be_seen_and_revoked(
         )  # fmt: skip
         assert rule.session_id == (session_id if scope == "session" else None)
         assert rule.workspace == (str(tmp_path.resolve()) if scope == "workspace" else None)
-        here = await host.approvals.rules_for(session_id, str(tmp_path.resolve()))
+        here = await host.approvals.rules_for((session_id,), str(tmp_path.resolve()))
         assert here == (rule,)
-        assert await host.approvals.rules_for("ses_other", "/elsewhere") == ()
+        assert await host.approvals.rules_for(("ses_other",), "/elsewhere") == ()
         assert await host.approvals.remove_rule(rule.rule_id) == rule
-        assert await host.approvals.rules_for(session_id, str(tmp_path.resolve())) == ()
+        assert await host.approvals.rules_for((session_id,), str(tmp_path.resolve())) == ()
         await _refused(host.approvals.remove_rule(rule.rule_id), "ruleNotFound")
 
 

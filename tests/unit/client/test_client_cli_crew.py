@@ -3,6 +3,7 @@
 import io
 from typing import Any
 
+import pytest
 from rich.console import Console
 
 from callboard.cli.crew_tree import tree
@@ -131,12 +132,68 @@ def test_what_is_said_between_agents_is_told_once_by_who_says_it() -> None:
     screen.event("agent_closed", ONE, None)
     assert screen.lines[1:] == [
         "? one asks: left?",
+        '    callboard agents reply ask_1 "..." answers for its parent',
         "! one is answered: right",
         "→ one ← me: more",
         "↯ one is corrected by a person: up",
         "← the report of one",
         "■ one is closed",
     ]
+
+
+def interrupt(screen: Screen, kind: str, reason: str) -> None:
+    screen.event(
+        "agent_interrupt_requested", ONE, None,
+        interruptId="i", kind=kind, origin="user", reason=reason,
+    )  # fmt: skip
+
+
+def test_interrupts_and_peers_2_a_correction_that_something_else_replaces_was_not_read() -> None:
+    screen = Screen()
+    screen.spawned(ONE, ROOT, "one")
+    interrupt(screen, "steer", "left")
+    screen.event("agent_interrupt_consumed", ONE, interruptId="i", kind="steer", turnId="trn_1")
+    interrupt(screen, "steer", "right")
+    interrupt(screen, "cancel", "enough")
+    interrupt(screen, "abort", "now")
+    assert screen.lines[1:] == [
+        "↯ one is corrected by a person: left",
+        "↯ one is corrected by a person: right",
+        "↯ one is told to stop by a person: enough",
+        "    in place of the correction before, which it has not read",
+        "↯ one is stopped by a person: now",
+    ]
+
+
+def test_the_session_in_front_is_the_lead_where_the_log_has_its_profile() -> None:
+    screen = Screen()
+    screen.spawned(ONE, ROOT, "one")
+    lead = {"kind": "agent", "name": "default", "id": ROOT}
+    screen.event(
+        "agent_message_queued", ONE, None, messageId="m", kind="continue", author=lead, text="on"
+    )
+    question = {"deliveryId": "q", "generation": 1, "digest": "d", "kind": "update"}
+    said(screen, ONE, "so", author=lead, delivered=question)
+    assert screen.lines[1:] == ["→ one ← the lead: on", "← one takes in the update of the lead"]
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "shown"),
+    [
+        ("message", "error", ["  one ✗ Message to x  error", "    There is no x."]),
+        ("run_command", "denied", ["  one ⊘ Message to x  denied", "    There is no x."]),
+        ("message", "cancelled", ["  one ■ Message to x  cancelled"]),
+        ("read_file", "ok", ["  one ✓ Message to x"]),
+    ],
+)
+def test_why_a_call_of_an_agent_failed_is_told(name: str, status: str, shown: list[str]) -> None:
+    screen = Screen()
+    screen.spawned(ONE, ROOT, "one")
+    screen.event(
+        "tool_call", ONE, callId="c", messageId="m", name=name, arguments={}, title="Message to x"
+    )
+    screen.event("tool_result", ONE, callId="c", name=name, status=status, text="There is no x.")
+    assert screen.lines[1:] == shown
 
 
 def agent(agent_id: SessionId, parent: SessionId, name: str, **more: Any) -> Agent:

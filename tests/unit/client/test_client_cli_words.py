@@ -6,6 +6,7 @@ import pytest
 from callboard.cli import faults, wording
 from callboard.cli.exits import CommandError, Exit
 from callboard.cli.naming import resolve, short_names
+from callboard.cli.terminal import open_console
 from callboard_client import ConnectionLost, RemoteError
 from callboard_rpc.common import Usage
 
@@ -26,6 +27,11 @@ def remote(kind: str) -> RemoteError:
             CommandError("bad", exit=Exit.USAGE, hint="do this"),
             2,
             "callboard: bad\n           do this\n",
+        ),
+        (
+            CommandError("bad", hint="do\nor do"),
+            1,
+            "callboard: bad\n           do\n           or do\n",
         ),
         (remote("sessionNotFound"), 2, "callboard: it is so\n"),
         (remote("storeBusy"), 1, "callboard: it is so\n"),
@@ -117,3 +123,11 @@ def test_durations_and_usage_in_words() -> None:
     assert wording.usage(Usage(requests=1)) == ""
     spent = Usage(input_tokens=1234, output_tokens=0, cost=0.5, currency="USD", partial=True)
     assert wording.usage(spent) == "1,234 tokens in, 0 out, 0.5000 USD, not all reported"
+
+
+@pytest.mark.parametrize(("columns", "width"), [("50", 50), ("", 160), ("0", 160), ("wide", 160)])
+def test_without_a_terminal_lines_are_as_wide_as_the_environment_says(
+    columns: str, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert open_console().width == width

@@ -158,7 +158,7 @@ def test_protocol_7_the_named_variables_are_known(user_dir: Path) -> None:
     [
         ('[limits]\nqueue = "many"\n', 2, "limits.queue", "a whole number from 1 to 100,000"),
         ("[limits]\n\nqueue = 0\n", 3, "limits.queue", "found 0"),
-        ("[limits]\nqueue = true\n", 2, "limits.queue", "found True"),
+        ("[limits]\nqueue = true\n", 2, "limits.queue", "found true"),
         ("limits.queue = 1.5\n", 1, "limits.queue", "found 1.5"),
         ("# a comment\nmodel = 5\n", 2, "model", "text that is not blank"),
         ("limits = 5\n", 1, "limits", "expected a table"),
@@ -239,6 +239,25 @@ def test_wrong_variables_are_named_and_the_rest_counts(user_dir: Path) -> None:
     assert any("CALLBOARD_MODLE: is no setting; did you mean CALLBOARD_MODEL?" in t for t in text)
     assert any("CALLBOARD_PROVIDERS" in t and "config.toml" in t for t in text)
     assert any("CALLBOARD_APPROVALS_POLICY" in t for t in text)
+
+
+@pytest.mark.parametrize("source", ["user", "environment", "client"])
+def test_a_wrong_word_of_a_list_is_named_and_the_right_ones_count(
+    user_dir: Path, source: str
+) -> None:
+    words = ["agents.mesaging", "peers", "teleport"]
+    environment = {"CALLBOARD_FEATURES": ",".join(words)} if source == "environment" else {}
+    if source == "user":
+        write_user(user_dir, f"features = {words}\n")
+    loaded = load(environment, user_dir, client={"features": words} if source == "client" else None)
+    (warning,) = loaded.warnings
+    assert warning.message == (
+        "there is no 'agents.mesaging'; did you mean agents.messaging?; there is no 'teleport'. "
+        "Expected some of agents.interrupts, agents.messaging, peers; used: peers"
+    )
+    assert loaded.settings.features == ("peers",)
+    nothing = load({"CALLBOARD_FEATURES": "teleport"}, user_dir.parent / "none")
+    assert "nothing of this list is used" in nothing.warnings[0].message
 
 
 def test_a_client_that_sends_nonsense_gets_warnings_not_a_refusal(user_dir: Path) -> None:

@@ -10,6 +10,7 @@ from log_workbench import CLIENT, log_at, said, session_in
 from callboard.log.log import Log
 from callboard.log.record import Record
 from callboard.log.sqlite import sqlite3
+from callboard.log.transaction import Transaction
 
 pytestmark = pytest.mark.anyio
 
@@ -205,3 +206,51 @@ async def test_what_follows_the_log_begins_anew_when_it_fails(
             await failed.wait()
             await there.append("ses_a", said("from there"), actor=CLIENT)
             await told.wait()
+
+
+async def test_who_watches_a_tree_hears_of_its_sessions_and_of_no_others(store_path: Path) -> None:
+    async with log_at(store_path) as here, log_at(store_path) as there:
+        for session_id, root_id in (("ses_a", "ses_a"), ("ses_a1", "ses_a"), ("ses_b", "ses_b")):
+            await here.transact(lambda tx, s=session_id, r=root_id: tx.begin_session(s, r))
+            await here.append(session_id, said("hello"), actor=CLIENT)
+        there.refresh()
+        with here.watching_tree("ses_a1") as own, there.watching_tree("ses_a") as other:
+
+            async def moves(log: Log, session_id: str) -> tuple[bool, bool]:
+                own.clear()
+                other.clear()
+                await log.append(session_id, said("more"), actor=CLIENT)
+                here.refresh()
+                there.refresh()
+                return own.is_set(), other.is_set()
+
+            for log in (here, there):
+                assert await moves(log, "ses_a") == (True, True)
+                assert await moves(log, "ses_a1") == (True, True)
+                assert await moves(log, "ses_b") == (False, False)
+            # where a deleted session was nobody knows who hears of it from elsewhere
+            own.clear()
+            other.clear()
+            await there.transact(lambda tx: tx.delete_session("ses_a1", actor=CLIENT))
+            here.refresh()
+            assert own.is_set() and other.is_set()
+        assert vars(here.feed)["_tree_watches"] == {}
+
+
+async def test_who_watches_a_tree_looks_again_when_too_much_was_committed_unseen(
+    store_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("callboard.log.feed._SKIPPED", 10)
+    async with log_at(store_path) as here, log_at(store_path) as there:
+        await session_in(here)
+        await here.transact(lambda tx: tx.begin_session("ses_b", "ses_b"))
+        there.refresh()
+        with here.watching_tree("ses_a") as changed:
+
+            def many(tx: Transaction) -> None:
+                for n in range(12):
+                    tx.append("ses_b", said(str(n)), actor=CLIENT)
+
+            await there.transact(many)
+            here.refresh()
+            assert changed.is_set()

@@ -4,6 +4,7 @@ import json
 import logging
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from html import escape
 
 import pytest
 from hypothesis import given
@@ -266,3 +267,19 @@ def test_of_secrets_that_are_added_from_many_threads_at_once_none_is_lost() -> N
     finally:
         sys.setswitchinterval(switch)
     assert set(redactor.exact) == set(secrets)
+
+
+def test_messaging_12_a_known_secret_is_hidden_as_html_writes_it_too() -> None:
+    """Frames around what others say escape it, and are themselves written as JSON, or hold it."""
+    secret = "aa<bb>&cc-'d\"e\u00e9-secret"
+    redactor = Redactor([secret])
+    for form in (secret, json.dumps(secret), json.dumps(secret, ensure_ascii=False)):
+        for quote in (True, False):
+            framed = f"<frame>{escape(form, quote=quote)}</frame>"
+            assert "bb" not in redactor.text(framed)
+            for ascii_only in (True, False):
+                document = json.dumps({"text": framed}, ensure_ascii=ascii_only)
+                assert "bb" not in redactor.text(document)
+                clean = json.loads(redactor.json_text(document))["text"]
+                assert "[redacted:secret]" in clean and "bb" not in clean
+    assert len(Redactor(["an-ordinary-secret-0123"]).exact) == 1

@@ -18,6 +18,7 @@ CREATE TABLE agents (
   spawned_pos   INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX agents_by_parent ON agents (parent_id, name);
+CREATE INDEX agents_open ON agents (parent_id, name) WHERE status <> 'closed';
 CREATE INDEX agents_by_root ON agents (root_id, name, agent_id);
 CREATE INDEX agents_due ON agents (deadline_at) WHERE deadline_at IS NOT NULL;
 
@@ -37,6 +38,7 @@ CREATE TABLE asks (
   replied_by      TEXT
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX asks_by_agent ON asks (agent_id);
+CREATE INDEX asks_due ON asks (expires_at) WHERE outcome IS NULL AND expires_at IS NOT NULL;
 CREATE INDEX asks_open ON asks (parent_id) WHERE outcome IS NULL AND expects_reply = 1;
 
 -- What agents were told by those beside them; a projection, too. It is kept when it has been read, since

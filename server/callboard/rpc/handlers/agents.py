@@ -1,5 +1,6 @@
 """``agent/*``: a person in the place of an agent's parent."""
 
+from collections.abc import Collection
 from typing import Any
 
 from callboard_rpc.agents import (
@@ -23,7 +24,7 @@ from callboard_rpc.events import Author
 
 from ...agents.examining import Caller, Wanted
 from ...agents.interrupts import Verb
-from ...agents.reading import Place
+from ...agents.reading import AgentReading, Place
 from ...agents.service import Agents
 from ...agents.waiting import DEFAULT_WAIT_S
 from ...config.settings import AGENT_INTERRUPTS, AGENT_MESSAGING
@@ -31,6 +32,9 @@ from ...host import Host
 from ..call import Call, Handler
 from ..pages import page_size, sized
 from .client import Clients, actor_of
+
+_FEW = 3
+"""So many agents are sooner read one by one than with all of their tree."""
 
 
 def agents_of(host: Host) -> Agents:
@@ -97,16 +101,16 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
 
     async def wait(_: Call, params: AgentWaitParams) -> AgentWaitResult:
         await host.reading.session(params.parent_id)
-        waited = await agents.waiting.for_any(
+        waited = await agents.waiting.for_client(
             params.parent_id,
             params.agent_ids,
             timeout_s=DEFAULT_WAIT_S if params.timeout_ms is None else params.timeout_ms / 1000,
         )
-        ids = {state.agent_id for state in waited.agents}
-        tree = await agents.reading.list(params.parent_id) if ids else ()
         return AgentWaitResult(
             reason=waited.reason,
-            agents=tuple(agent for agent in tree if agent.agent_id in ids),
+            agents=await _children(
+                agents.reading, params.parent_id, {each.agent_id for each in waited.agents}
+            ),
             reports_pending=waited.reports_pending,
             cursor=host.log.cursor(),
             questions=waited.questions,
@@ -143,6 +147,23 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
         "agent/close": close,
         "agent/reply": reply,
     }
+
+
+async def _children(
+    reading: AgentReading, parent_id: str, agent_ids: Collection[str]
+) -> tuple[Agent, ...]:
+    """Some children of a session, by name, then id, but for those that are deleted by now."""
+    if len(agent_ids) > _FEW:
+        tree = await reading.list(parent_id)
+        return tuple(agent for agent in tree if agent.agent_id in agent_ids)
+    found: list[Agent] = []
+    for each in agent_ids:
+        try:
+            found.append(await reading.agent(each))
+        except CallboardError as error:
+            if error.kind != "agentNotFound":
+                raise
+    return tuple(sorted(found, key=lambda agent: (agent.name, agent.agent_id)))
 
 
 def _person(by: Actor) -> Author:

@@ -62,7 +62,13 @@ def handlers(host: Host) -> dict[str, Handler]:
         if params.scope == "session":
             if params.session_id is None:
                 raise invalid("$.sessionId", "is required for a rule of one session")
-            await host.reading.session(params.session_id)
+            session = await host.reading.session(params.session_id)
+            if params.effect == "allow" and session.parent_id is not None:
+                raise invalid(
+                    "$.sessionId",
+                    "is an agent's, which may do no more than its parent: allow it for the root session "
+                    f"{session.root_id}, or refuse it to others",
+                )
         if params.scope == "workspace" and params.workspace is None:
             raise invalid("$.workspace", "is required for a rule of one workspace")
         rule = Rule(
