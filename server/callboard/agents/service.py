@@ -20,6 +20,7 @@ from ..log.transaction import Transaction
 from ..models.catalog import ModelCatalog
 from ..sessions.cache import SessionCache
 from ..sessions.dispatch import Dispatcher
+from ..sessions.playing import ADRIFT
 from ..sessions.profiles import ProfileBook
 from ..sessions.service import Sessions
 from ..tools.registry import ToolRegistry
@@ -46,7 +47,6 @@ MAX_HOPS = 64
 
 _CLOSED = "the agent was closed"
 _NEVER_BEGUN = "the server that was to run this agent is gone; continue it"
-_ADRIFT = "it was at work when it was exported; continue it"
 
 
 class Agents:
@@ -225,14 +225,7 @@ class Agents:
         def commit(tx: Transaction) -> Interrupted:
             if verb.grant is not None:
                 assert_fence(tx, verb.grant)
-            return interrupt(
-                tx,
-                agent_id,
-                verb,
-                self.settings,
-                host_id=self.host_id,
-                hooks=self._dispatcher.hooks,
-            )
+            return self._interrupted(tx, agent_id, verb)
 
         async def work() -> Interrupted:
             done = await self._log.transact(commit)
@@ -241,6 +234,16 @@ class Agents:
             return done
 
         return await self._durably(work())
+
+    def _interrupted(self, tx: Transaction, agent_id: str, verb: Verb) -> Interrupted:
+        return interrupt(
+            tx,
+            agent_id,
+            verb,
+            self.settings,
+            host_id=self.host_id,
+            hooks=self._dispatcher.hooks,
+        )
 
     async def close(self, agent_id: str, *, by: Actor, grant: Grant | None = None) -> AgentState:
         """Ends an agent, and those below it, for good; returns when nothing of it runs any more. One that
@@ -288,15 +291,7 @@ class Agents:
                 origin="clock",
                 reason="it was cancelled, and did not end in the time that it had",
             )
-            done = interrupt(
-                tx,
-                agent_id,
-                verb,
-                self.settings,
-                host_id=self.host_id,
-                hooks=self._dispatcher.hooks,
-            )
-            ended += done.ended
+            ended += self._interrupted(tx, agent_id, verb).ended
 
         def commit(tx: Transaction) -> list[str]:
             ended: list[str] = []
@@ -327,7 +322,7 @@ class Agents:
                 tx.append(agent_id, AgentInterrupted(reason=_NEVER_BEGUN), actor=SYSTEM)
                 tx.execute(SQL["hold"], agent_id)
             for (agent_id,) in tx.all(SQL["adrift"]):
-                tx.append(agent_id, AgentInterrupted(reason=_ADRIFT), actor=SYSTEM)
+                tx.append(agent_id, AgentInterrupted(reason=ADRIFT), actor=SYSTEM)
 
         if self._log.glance(SQL["never_begun"]) or self._log.glance(SQL["adrift"]):
             await self._log.transact(commit)

@@ -116,13 +116,7 @@ class Waiting:
         Raises agentNotFound for an id that is no child of the parent.
         """
         chosen = frozenset(self._child(parent_id, each) for each in agent_ids)
-        return await until(
-            lambda waited: waited.reason != "timeout",
-            lambda: self._look(parent_id, chosen),
-            self._log,
-            parent_id,
-            timeout_s=timeout_s,
-        )
+        return await self._until_over(parent_id, lambda: self._look(parent_id, chosen), timeout_s)
 
     async def for_client(
         self, parent_id: str, agent_ids: Sequence[str] = (), *, timeout_s: float = DEFAULT_WAIT_S
@@ -133,9 +127,16 @@ class Waiting:
         chosen = frozenset(self._child(parent_id, each) for each in agent_ids) or frozenset(
             each.agent.agent_id for each in self._awaited(parent_id, None) if not each.ended
         )
+        return await self._until_over(
+            parent_id, lambda: self._look_on(parent_id, chosen), timeout_s
+        )
+
+    async def _until_over(
+        self, parent_id: str, look: Callable[[], Waited], timeout_s: float
+    ) -> Waited:
         return await until(
             lambda waited: waited.reason != "timeout",
-            lambda: self._look_on(parent_id, chosen),
+            look,
             self._log,
             parent_id,
             timeout_s=timeout_s,

@@ -39,7 +39,8 @@ _TOLD_EVERY = 500
 """Events between two words on how far it is."""
 
 _REASON = "the session was exported while this turn was under way, and imported again"
-_ADRIFT = "it was at work when it was exported; continue it"
+ADRIFT = "it was at work when it was exported; continue it"
+"""Why an agent rests that was under way in the store that its file came from."""
 
 
 class Stopped(Exception):
@@ -255,7 +256,7 @@ class _Player:
             for each in sorted(agent.open_asks)
         ]
         if agent.at_work:
-            ends.append(AgentInterrupted(reason=_ADRIFT))
+            ends.append(AgentInterrupted(reason=ADRIFT))
         for event in ends:
             tx.append(self.session_id, event, actor=SYSTEM, turn_id=turn_id)
 

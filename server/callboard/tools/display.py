@@ -72,8 +72,28 @@ def clip(text: str, limit_bytes: int) -> Clipped:
     return Clipped(text=joined(head, tail, len(data)), truncated=True)
 
 
+_LONGEST_WORD = 1_024
+"""Characters without white space that are taken for one word; more are a picture or the like."""
+
+
+def _without_last_word(text: str) -> str:
+    kept = len(text)
+    while kept and not text[kept - 1].isspace() and len(text) - kept <= _LONGEST_WORD:
+        kept -= 1
+    return text[:kept] if kept and len(text) - kept <= _LONGEST_WORD else text
+
+
+def _without_first_word(text: str) -> str:
+    gone = 0
+    while gone < len(text) and not text[gone].isspace() and gone <= _LONGEST_WORD:
+        gone += 1
+    return text[gone:] if gone < len(text) and gone <= _LONGEST_WORD else text
+
+
 def joined(head: str, tail: str, total_bytes: int) -> str:
-    """`head` and `tail` of something of `total_bytes`, with a line between that tells the gap."""
+    """`head` and `tail` of something of `total_bytes`, with a line between that tells the gap. The words at
+    the cuts go, too: half of a secret is none that the log would know (session-messaging 12)."""
+    head, tail = _without_last_word(head), _without_first_word(tail)
     left_out = total_bytes - len(head.encode()) - len(tail.encode())
     return f"{head}\n[… {max(left_out, 0)} bytes left out …]\n{tail}"
 

@@ -1,10 +1,13 @@
 """Text from outside: storable, showable, short (`specs/interrupts-and-peers.md` #71, #72)."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from callboard.tools.display import clip, one_line, printable, well_formed
+from callboard.tools.output import OutputBuffer
 
 _HOSTILE = st.text(
     st.sampled_from("aé€😀\x00\ud83d\ude00\ud800\x1b\u202e\u2066\n\r\t\x85\ufeff\u200b"),
@@ -57,3 +60,28 @@ def test_peers_71_clipping_keeps_head_and_tail_and_whole_characters(text: str, l
 @pytest.mark.parametrize("text", ["\ud800" * 100, "\x00" * 100])
 def test_clipping_what_is_not_well_formed_does_not_fail(text: str) -> None:
     clip(text, 10).text.encode()
+
+
+SECRET = "q7-known-to-the-process-0123456789"
+
+
+@pytest.mark.parametrize("within", range(0, len(SECRET) + 3, 3))
+def test_messaging_12_no_piece_of_a_secret_is_left_at_a_cut(within: int) -> None:
+    """What stands there whole is known to the log, which hides it; half of one is not."""
+    limit = 1_000
+    before = ("a " * limit)[: limit // 2 - within - 1] + " "
+    after = " " + (" c" * limit)[: limit // 2 - within - 1]
+    text = f"{before}{SECRET}{' middle' * 400} {SECRET}{after}"
+    buffer = OutputBuffer(kept_bytes=10 * len(text))
+    buffer.feed(text.encode())
+    for kept in (clip(text, limit), buffer.text(limit)):
+        rest = kept.text.replace(SECRET, "")
+        assert not any(piece in rest for piece in (SECRET[:1], SECRET[-1:] + " c", "known"))
+        (left_out,) = re.findall(r"\[… (\d+) bytes left out …\]", kept.text)
+        shown = len(kept.text.encode()) - len(f"\n[… {left_out} bytes left out …]\n".encode())
+        assert shown + int(left_out) == len(text)
+
+
+def test_a_word_without_end_is_cut_all_the_same() -> None:
+    kept = clip("x" * 10_000, 4_000)
+    assert kept.text == f"{'x' * 2_000}\n[… 6000 bytes left out …]\n{'x' * 2_000}"
