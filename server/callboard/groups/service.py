@@ -12,7 +12,7 @@ from callboard_rpc.groups import GroupTask
 from ..log.log import Log
 from ..log.transaction import Transaction
 from ..turns.boundary import Query
-from . import messages, tasks
+from . import gate, messages, tasks
 from .anew import rebuild
 from .membership import Participant, root_of
 from .messages import Sent
@@ -21,9 +21,6 @@ from .reading import GroupReading
 from .tasks import NewTask, Said
 
 T = TypeVar("T")
-
-_SHOWN = 6
-"""How many unfinished tasks a refusal names."""
 
 Delegation = Callable[[Transaction, str], None]
 
@@ -112,19 +109,11 @@ class Groups:
 
     # --- the gate ---
 
-    def refusal(self, session_id: str) -> str | None:
-        """Why the work of a session is not complete: a root's is not while its group has required tasks that
-        are neither completed nor cancelled. None for a session without a group, and for an agent (8.9)."""
-        rows = self._log.glance(SQL["gate"], session_id)
-        if not rows:
-            return None
-        shown = ", ".join(f"{title!r} [{status}]" for _, title, status in rows[:_SHOWN])
-        more = f", and {len(rows) - _SHOWN} more" if len(rows) > _SHOWN else ""
-        return (
-            f"the group {rows[0][0]!r} has {len(rows)} required "
-            f"{'task' if len(rows) == 1 else 'tasks'} that are not done: {shown}{more}. Have them "
-            "completed, or cancel them"
-        )
+    async def complete(self, who: Participant, summary: str) -> str | None:
+        """Records in the log of whoever acts that all is implemented, or says what keeps it from being so: both
+        are found out in one transaction. Raises invalidParams, and what `may_act` does."""
+        clean = tasks.text_of("summary", summary) or ""
+        return await self._log.transact(lambda tx: gate.complete(tx, who, clean))
 
     # --- restarts ---
 

@@ -77,7 +77,7 @@ def checked_task(wanted: NewTask) -> NewTask:
         )
     return NewTask(
         title=title,
-        description=_text("description", wanted.description) or "",
+        description=text_of("description", wanted.description) or "",
         dependencies=tuple(TaskId(each) for each in _items("dependencies", wanted.dependencies)),
         required=wanted.required,
         expected_paths=_items("expectedPaths", wanted.expected_paths),
@@ -86,7 +86,7 @@ def checked_task(wanted: NewTask) -> NewTask:
 
 def checked_said(operation: Operation, said: Said) -> Said:
     """Raises invalidParams: whoever completes a task says what came of it, whoever blocks one, why."""
-    summary, reason = _text("summary", said.summary), _text("reason", said.reason)
+    summary, reason = text_of("summary", said.summary), text_of("reason", said.reason)
     if operation == "complete" and not summary:
         raise invalid(
             "summary", "a completed task needs a summary: what was done, and what came of it"
@@ -101,7 +101,8 @@ def checked_said(operation: Operation, said: Said) -> Said:
     )
 
 
-def _text(name: str, text: str | None) -> str | None:
+def text_of(name: str, text: str | None) -> str | None:
+    """Trimmed; None for a blank one. Raises invalidParams for one that is too long."""
     clean = well_formed(text or "").strip()
     if len(clean) > MAX_TEXT_CHARS:
         raise invalid(name, f"{name} has {len(clean)} characters; {MAX_TEXT_CHARS} are allowed")

@@ -7,7 +7,6 @@ from typing import Literal
 from attrs import field, frozen
 
 from callboard_rpc.common import TaskId
-from callboard_rpc.events import CompletionChanged
 from callboard_rpc.groups import Group, GroupTask, TaskFilter
 
 from ..agents.calling import tool
@@ -345,16 +344,11 @@ class Complete:
 async def _complete(context: ToolContext, arguments: Complete) -> ToolOutcome:
     if not arguments.implementation_done:
         return ToolOutcome(text="Noted: the work goes on.")
-    refusal = groups_of(context).refusal(context.session)
+    refusal = await groups_of(context).complete(participant(context), arguments.summary or "")
     if refusal is not None:
         raise ToolFailure(f"not_complete: {refusal}")
     return ToolOutcome(
-        text="Recorded as implemented; nobody has verified it. End now with your last words to the user.",
-        events=(
-            CompletionChanged(
-                completion="implemented_not_verified", summary=(arguments.summary or "").strip()
-            ),
-        ),
+        text="Recorded as implemented; nobody has verified it. End now with your last words to the user."
     )
 
 

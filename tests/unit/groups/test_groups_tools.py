@@ -455,6 +455,15 @@ async def test_coordination_106_what_is_not_done_is_only_noted_and_an_agent_is_n
         assert not of(await b.t.log(b.root), "completion_changed")
 
 
+async def test_coordination_106_a_task_that_comes_while_the_gate_is_asked_is_seen_by_it(
+    tmp_path: Path,
+) -> None:
+    async with board(tmp_path) as b:
+        _, refusal = await asyncio.gather(b.task("late"), b.groups.complete(b.who(), "all of it"))
+        assert refusal is not None and "'late' [pending]" in refusal
+        assert not of(await b.t.log(b.root), "completion_changed")
+
+
 async def test_coordination_107_completing_a_task_completes_nothing_else(tmp_path: Path) -> None:
     async with board(tmp_path, "one") as b:
         made = await b.claim("one", await b.task())
