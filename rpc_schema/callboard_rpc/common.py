@@ -18,6 +18,8 @@ AskId = NewType("AskId", str)
 InterruptId = NewType("InterruptId", str)
 GroupId = NewType("GroupId", str)
 TaskId = NewType("TaskId", str)
+ScheduleId = NewType("ScheduleId", str)
+FireId = NewType("FireId", str)
 SubscriptionId = NewType("SubscriptionId", str)
 Cursor = NewType("Cursor", str)
 """Opaque position in a store's log. Order cursors only by handing them back to the server."""

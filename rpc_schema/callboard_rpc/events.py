@@ -19,6 +19,7 @@ from .common import (
     EventId,
     Failure,
     FileChange,
+    FireId,
     ForkedFrom,
     GroupId,
     HostId,
@@ -31,6 +32,7 @@ from .common import (
     Mode,
     ReportId,
     RuleId,
+    ScheduleId,
     SessionId,
     TaskId,
     ToolEffect,
@@ -344,6 +346,12 @@ class SessionCreated:
     forked_from: ForkedFrom | None = None
     tools: tuple[str, ...] | None = None
     """The only tools that the session's agent may use, whatever its profile says; null is no limit."""
+    members: tuple[str, ...] = ()
+    """The agents (profiles) of a room, in order; without any the session's own profile answers alone."""
+    host: str | None = None
+    """Who of them answers when nobody is addressed."""
+    burst_budget: int | None = None
+    """How many messages of agents may follow one another in this room; null is as configured."""
 
 
 @frozen(kw_only=True)
@@ -701,6 +709,117 @@ class CompletionChanged:
     summary: str = ""
 
 
+# --- rooms ------------------------------------------------------------------------------------------
+
+
+@frozen(kw_only=True)
+class MemberAdded:
+    """An agent takes part in the session from here on."""
+
+    name: str
+
+
+@frozen(kw_only=True)
+class MemberRemoved:
+    name: str
+
+
+@frozen(kw_only=True)
+class RoomHostChanged:
+    """`name` answers when nobody is addressed; null: the first member does."""
+
+    name: str | None
+
+
+@frozen(kw_only=True)
+class MemberMentioned:
+    """The message at `message_seq`, by the member `by`, has woken the member `name`: always a trigger.
+
+    `burst` is how many messages of agents have followed one another by then, of `budget`. The host that
+    wrote it (`host_id`) is to run it while that one lives.
+    """
+
+    name: str
+    by: str
+    message_seq: int
+    burst: int
+    budget: int
+    host_id: HostId | None = None
+
+
+@frozen(kw_only=True)
+class WakeSuppressed:
+    """The message at `message_seq` addresses the member `name`, who is not woken: so many messages of agents
+    have followed one another (`burst`) that the `budget` is spent. A person's message begins anew."""
+
+    name: str
+    by: str
+    message_seq: int
+    burst: int
+    budget: int
+
+
+# --- schedules --------------------------------------------------------------------------------------
+
+
+@frozen(kw_only=True)
+class ScheduleFired:
+    """A schedule was due at `due_at` and starts a turn of its own here: a trigger, whose `prompt` the agent
+    reads in that turn alone.
+
+    `fresh`: the session was made for it. The host that wrote it (`host_id`) is to run it while that one
+    lives.
+    """
+
+    schedule_id: ScheduleId
+    fire_id: FireId
+    name: str
+    due_at: str
+    prompt: str
+    profile: str
+    fresh: bool = False
+    host_id: HostId | None = None
+
+
+# --- links between sessions --------------------------------------------------------------------------
+
+
+@frozen(kw_only=True)
+class PeerLinked:
+    """This session and another one may write to each other from here on; it stands in both."""
+
+    peer_id: SessionId
+
+
+@frozen(kw_only=True)
+class PeerUnlinked:
+    """`by` is the session that has left the link; it stands in both. `dropped` are messages that were on the
+    way to this session and are not delivered any more."""
+
+    peer_id: SessionId
+    by: SessionId
+    dropped: tuple[MessageId, ...] = ()
+
+
+@frozen(kw_only=True)
+class PeerMessageSent:
+    """A message to a linked session is durable; it stands in the sender's log. It is delivered as a `message`
+    of the same id, whose author is of the kind ``peer``, in the recipient's."""
+
+    message_id: MessageId
+    to: SessionId
+    text: str
+
+
+@frozen(kw_only=True)
+class PeerMessageDropped:
+    """A message to this session that will never be read, and why."""
+
+    message_id: MessageId
+    sender: SessionId | None
+    reason: Literal["malformed", "unlinked"]
+
+
 EventData: TypeAlias = (
     Message
     | Directive
@@ -752,6 +871,16 @@ EventData: TypeAlias = (
     | GroupMessageQueued
     | GroupMessageDelivered
     | CompletionChanged
+    | MemberAdded
+    | MemberRemoved
+    | RoomHostChanged
+    | MemberMentioned
+    | WakeSuppressed
+    | ScheduleFired
+    | PeerLinked
+    | PeerUnlinked
+    | PeerMessageSent
+    | PeerMessageDropped
 )
 
 EVENT_TYPES: dict[str, type[Any]] = {
@@ -805,6 +934,16 @@ EVENT_TYPES: dict[str, type[Any]] = {
     "group_message_queued": GroupMessageQueued,
     "group_message_delivered": GroupMessageDelivered,
     "completion_changed": CompletionChanged,
+    "member_added": MemberAdded,
+    "member_removed": MemberRemoved,
+    "room_host_changed": RoomHostChanged,
+    "member_mentioned": MemberMentioned,
+    "wake_suppressed": WakeSuppressed,
+    "schedule_fired": ScheduleFired,
+    "peer_linked": PeerLinked,
+    "peer_unlinked": PeerUnlinked,
+    "peer_message_sent": PeerMessageSent,
+    "peer_message_dropped": PeerMessageDropped,
 }
 
 EVENT_NAMES: dict[type[Any], str] = {cls: name for name, cls in EVENT_TYPES.items()}

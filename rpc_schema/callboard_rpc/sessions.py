@@ -65,6 +65,8 @@ class Session:
     usage: Usage | None = None
     metadata: Json | None = None
     forked_from: ForkedFrom | None = None
+    members: tuple[str, ...] = ()
+    """The agents of a room."""
 
 
 @frozen(kw_only=True)
@@ -85,7 +87,10 @@ class Turn:
 
 @frozen(kw_only=True)
 class SessionCreateParams:
-    """`cwd` is absolute. `members` (rooms) needs the feature of that name."""
+    """`cwd` is absolute. `members` are the profiles of a room, in order, `host` who of them answers when nobody
+    is addressed (the first, unless given); `roster` is a list of them that the configuration names. An empty
+    list is a session without a room, whatever the configuration has for new sessions. `burst_budget` is how
+    many messages of agents may follow one another."""
 
     cwd: str
     profile: str | None = None
@@ -93,6 +98,9 @@ class SessionCreateParams:
     model: str | None = None
     mode: Mode | None = None
     members: tuple[str, ...] | None = None
+    roster: str | None = None
+    host: str | None = None
+    burst_budget: int | None = None
     additional_directories: tuple[str, ...] = ()
     metadata: Json | None = None
     idempotency_key: str | None = None
@@ -213,12 +221,15 @@ class SessionTurnsParams:
 
 @frozen(kw_only=True)
 class SessionUpdateParams:
+    """Changes what is given. `burst_budget` null is as configured."""
+
     session_id: SessionId
     title: str | Unset | None = UNSET
     pinned: bool | Unset = UNSET
     metadata: Json | Unset | None = UNSET
     mode: Mode | Unset = UNSET
     model: str | Unset | None = UNSET
+    burst_budget: int | Unset | None = UNSET
     idempotency_key: str | None = None
     meta: Json | None = None
 

@@ -41,6 +41,8 @@ local M = {}
 
 ---@alias callboard.EventId string
 
+---@alias callboard.FireId string
+
 ---@alias callboard.GroupId string
 
 ---To whom a message in a group goes: one member, the root, or everybody but its sender.
@@ -78,6 +80,8 @@ local M = {}
 ---@alias callboard.RuleId string
 
 ---@alias callboard.RuleScope "session"|"workspace"|"global"|string
+
+---@alias callboard.ScheduleId string
 
 ---@alias callboard.ScopeKind "all"|"catalog"|"session"|"tree"|"approvals"
 
@@ -476,6 +480,13 @@ local M = {}
 ---@field bytes integer
 ---@field mimeType? string
 
+---How many messages of agents have followed one another since a person's, of how many that may. When it
+---is `exhausted`, a mention wakes nobody until a person has said something.
+---@class callboard.Burst
+---@field used integer
+---@field budget integer
+---@field exhausted boolean
+
 ---Callboard's part of ``initialize``: in LSP framing under ``initializationOptions.callboard``.
 ---@class callboard.CallboardOptions
 ---@field protocolVersions? string[]
@@ -690,6 +701,10 @@ local M = {}
 ---@field message string
 ---@field schema table<string, any>
 ---@field type? "form"
+
+---A session of its own for each fire, in the folder `cwd`.
+---@class callboard.FreshTarget
+---@field cwd string
 
 ---A group as it is now. Tasks stand in the order in which they were created. `required_unfinished`
 ---are what keeps the root's work from being complete.
@@ -916,6 +931,53 @@ local M = {}
 ---@field path string
 ---@field line? integer
 
+---An agent of a room, by the name of its profile. `available`: the profile can be used; `description` says
+---what it is, or what is wrong with it.
+---@class callboard.Member
+---@field name string
+---@field description string
+---@field isHost? boolean
+---@field available? boolean
+
+---Adds the profile `name`; one that takes part already stays where it is. `host`: it is to answer when
+---nobody is addressed.
+---@class callboard.MemberAddParams
+---@field sessionId callboard.SessionId
+---@field name string
+---@field host? boolean
+---@field idempotencyKey? string
+---@field _meta? table<string, any>
+
+---An agent takes part in the session from here on.
+---@class callboard.MemberAdded
+---@field name string
+
+---The message at `message_seq`, by the member `by`, has woken the member `name`: always a trigger.
+---
+---`burst` is how many messages of agents have followed one another by then, of `budget`. The host that
+---wrote it (`host_id`) is to run it while that one lives.
+---@class callboard.MemberMentioned
+---@field name string
+---@field by string
+---@field messageSeq integer
+---@field burst integer
+---@field budget integer
+---@field hostId? callboard.HostId
+
+---Removes a member; one that takes no part stays away. A turn of it that runs goes on to its end.
+---@class callboard.MemberRemoveParams
+---@field sessionId callboard.SessionId
+---@field name string
+---@field idempotencyKey? string
+---@field _meta? table<string, any>
+
+---@class callboard.MemberRemoved
+---@field name string
+
+---@class callboard.MembersParams
+---@field sessionId callboard.SessionId
+---@field _meta? table<string, any>
+
 ---Something said, by a person or by an agent.
 ---
 ---A person's message is a trigger: it waits until an ``ack`` admits it, by the host that accepted it
@@ -988,9 +1050,97 @@ local M = {}
 ---@field hostId string
 ---@field fence integer
 
+---A session that this one is linked to. `title` is what it is called now; `waiting` are messages to it
+---that it has not read. `one_way`: only one of the two consents is there, which cannot be by itself.
+---@class callboard.Peer
+---@field sessionId callboard.SessionId
+---@field title? string
+---@field since string
+---@field waiting? integer
+---@field oneWay? boolean
+
+---@class callboard.PeerAcceptParams
+---@field sessionId callboard.SessionId
+---@field token string
+---@field idempotencyKey? string
+---@field _meta? table<string, any>
+
+---@class callboard.PeerAcceptResult
+---@field peer callboard.Peer
+---@field cursor callboard.Cursor
+
 ---@class callboard.PeerInfo
 ---@field name string
 ---@field version? string
+
+---@class callboard.PeerInviteParams
+---@field sessionId callboard.SessionId
+---@field _meta? table<string, any>
+
+---`token` is told here and nowhere else; whoever accepts it within ten minutes is linked, once.
+---@class callboard.PeerInviteResult
+---@field token string
+---@field expiresAt string
+
+---Ends the link for both sides; a session that is not linked is left already.
+---@class callboard.PeerLeaveParams
+---@field sessionId callboard.SessionId
+---@field peerId callboard.SessionId
+---@field idempotencyKey? string
+---@field _meta? table<string, any>
+
+---@class callboard.PeerLeaveResult
+---@field cursor callboard.Cursor
+---@field left boolean
+---@field dropped? integer
+
+---This session and another one may write to each other from here on; it stands in both.
+---@class callboard.PeerLinked
+---@field peerId callboard.SessionId
+
+---@class callboard.PeerListParams
+---@field sessionId callboard.SessionId
+---@field _meta? table<string, any>
+
+---@class callboard.PeerListResult
+---@field peers callboard.Peer[]
+---@field cursor callboard.Cursor
+
+---A message to this session that will never be read, and why.
+---@class callboard.PeerMessageDropped
+---@field messageId callboard.MessageId
+---@field sender? callboard.SessionId
+---@field reason "malformed"|"unlinked"|string
+
+---A message to a linked session is durable; it stands in the sender's log. It is delivered as a `message`
+---of the same id, whose author is of the kind ``peer``, in the recipient's.
+---@class callboard.PeerMessageSent
+---@field messageId callboard.MessageId
+---@field to callboard.SessionId
+---@field text string
+
+---`to` is the id of a linked session; `text` has 1 to 16,000 characters.
+---@class callboard.PeerSendParams
+---@field sessionId callboard.SessionId
+---@field to callboard.SessionId
+---@field text string
+---@field idempotencyKey? string
+---@field _meta? table<string, any>
+
+---`repeated`: the same text went to the same session within ten minutes, and it is the first one's id.
+---`left` are the messages that this session may send within the hour.
+---@class callboard.PeerSendResult
+---@field messageId callboard.MessageId
+---@field repeated boolean
+---@field left integer
+---@field cursor callboard.Cursor
+
+---`by` is the session that has left the link; it stands in both. `dropped` are messages that were on the
+---way to this session and are not delivered any more.
+---@class callboard.PeerUnlinked
+---@field peerId callboard.SessionId
+---@field by callboard.SessionId
+---@field dropped? callboard.MessageId[]
 
 ---@class callboard.PingParams
 ---@field echo? any
@@ -1093,6 +1243,20 @@ local M = {}
 ---@field type? "resource_link"
 ---@field _meta? table<string, any>
 
+---`host` answers when nobody is addressed; null: the first member does.
+---@class callboard.Room
+---@field members callboard.Member[]
+---@field burst callboard.Burst
+---@field host? string
+
+---`name` answers when nobody is addressed; null: the first member does.
+---@class callboard.RoomHostChanged
+---@field name? string
+
+---@class callboard.RoomResult
+---@field room callboard.Room
+---@field cursor callboard.Cursor
+
 ---A standing answer: what a person allowed or denied for longer than one call.
 ---
 ---`tool` is a tool's name or ``*``; `pattern` is matched against the command line (a prefix of
@@ -1146,6 +1310,176 @@ local M = {}
 ---@field startedAt string
 ---@field model? string
 ---@field usage? callboard.Usage
+
+---`next_at` is when it fires next, null when it will not. A schedule that has reached a bound, or has failed
+---`max_failures` times one after the other, is not `enabled` any more, and `disabled_reason` says why.
+---@class callboard.Schedule
+---@field scheduleId callboard.ScheduleId
+---@field name string
+---@field profile string
+---@field trigger callboard.ScheduleTrigger
+---@field prompt string
+---@field target callboard.ScheduleTarget
+---@field enabled boolean
+---@field createdAt string
+---@field updatedAt string
+---@field misfire? "skip"|"run_once"|string
+---@field overlap? "skip"|"queue"|string
+---@field maxFires? integer
+---@field expiresAt? string
+---@field maxFailures? integer
+---@field fireCount? integer
+---@field skipCount? integer
+---@field failures? integer
+---@field nextAt? string
+---@field lastFiredAt? string
+---@field lastError? string
+---@field disabledReason? string
+---@field createdBy? callboard.SessionId
+
+---`name` is unique among the schedules of a profile; without it one is made up. `overlap` is 'skip' unless
+---given, and always 'queue' for a one-shot. `max_failures` 0 never disables.
+---@class callboard.ScheduleCreateParams
+---@field profile string
+---@field trigger callboard.ScheduleTrigger
+---@field prompt string
+---@field target callboard.ScheduleTarget
+---@field name? string
+---@field maxFires? integer
+---@field expiresAt? string
+---@field maxFailures? integer
+---@field misfire? "skip"|"run_once"
+---@field overlap? "skip"|"queue"
+---@field enabled? boolean
+---@field idempotencyKey? string
+---@field _meta? table<string, any>
+
+---An unknown schedule is deleted already.
+---@class callboard.ScheduleDeleteParams
+---@field scheduleId callboard.ScheduleId
+---@field idempotencyKey? string
+---@field _meta? table<string, any>
+
+---@class callboard.ScheduleDeleteResult
+---@field cursor callboard.Cursor
+---@field deleted boolean
+
+---One time at which it was due. `count`: so many times that passed are told as one.
+---@class callboard.ScheduleFire
+---@field fireId callboard.FireId
+---@field scheduleId callboard.ScheduleId
+---@field dueAt string
+---@field outcome "queued"|"running"|"completed"|"failed"|"cancelled"|"interrupted"|"timed_out"|"skipped"|string
+---@field firedAt string
+---@field fresh? boolean
+---@field sessionId? callboard.SessionId
+---@field turnId? callboard.TurnId
+---@field usage? callboard.Usage
+---@field reason? string
+---@field count? integer
+
+---A page of a list. `next_cursor` is null on the last one.
+---@class callboard.ScheduleFirePage
+---@field data callboard.ScheduleFire[]
+---@field nextCursor? string
+
+---A schedule was due at `due_at` and starts a turn of its own here: a trigger, whose `prompt` the agent
+---reads in that turn alone.
+---
+---`fresh`: the session was made for it. The host that wrote it (`host_id`) is to run it while that one
+---lives.
+---@class callboard.ScheduleFired
+---@field scheduleId callboard.ScheduleId
+---@field fireId callboard.FireId
+---@field name string
+---@field dueAt string
+---@field prompt string
+---@field profile string
+---@field fresh? boolean
+---@field hostId? callboard.HostId
+
+---@class callboard.ScheduleGetParams
+---@field scheduleId callboard.ScheduleId
+---@field _meta? table<string, any>
+
+---By profile, then name.
+---@class callboard.ScheduleListParams
+---@field profile? string
+---@field sessionId? callboard.SessionId
+---@field enabled? boolean
+---@field cursor? string
+---@field limit? integer
+---@field _meta? table<string, any>
+
+---A page of a list. `next_cursor` is null on the last one.
+---@class callboard.SchedulePage
+---@field data callboard.Schedule[]
+---@field nextCursor? string
+
+---The next `count` times (1 to 100) of a trigger, from now on.
+---@class callboard.SchedulePreviewParams
+---@field trigger callboard.ScheduleTrigger
+---@field count? integer
+---@field _meta? table<string, any>
+
+---@class callboard.SchedulePreviewResult
+---@field times string[]
+
+---@class callboard.ScheduleResult
+---@field schedule callboard.Schedule
+---@field cursor callboard.Cursor
+
+---Fires once, now, whatever its times are; counts towards its bounds.
+---@class callboard.ScheduleRunNowParams
+---@field scheduleId callboard.ScheduleId
+---@field idempotencyKey? string
+---@field _meta? table<string, any>
+
+---@class callboard.ScheduleRunNowResult
+---@field fire callboard.ScheduleFire
+---@field cursor callboard.Cursor
+
+---The fires of a schedule, the newest first.
+---@class callboard.ScheduleRunsParams
+---@field scheduleId callboard.ScheduleId
+---@field cursor? string
+---@field limit? integer
+---@field _meta? table<string, any>
+
+---Where it runs: exactly one of a session that is there, and a fresh one for each fire.
+---@class callboard.ScheduleTarget
+---@field sessionId? callboard.SessionId
+---@field fresh? callboard.FreshTarget
+
+---When it fires: exactly one of `cron`, `at`, `every_seconds`.
+---
+---`cron` has five fields (minute, hour, day of month, month, day of week) or six (a second before them), in
+---the IANA zone `time_zone` (UTC unless given). Where a clock goes forward, a time of day that does not exist
+---fires at the first moment after the gap; where it goes back, one that comes twice fires the first time
+---only. Patterns with ``*`` for the hour or the minute go by elapsed time and do neither. Day of month and day of
+---week: either is enough when both are restricted; 0 and 7 are Sunday.
+---@class callboard.ScheduleTrigger
+---@field cron? string
+---@field timeZone? string
+---@field at? string
+---@field everySeconds? integer
+
+---Changes what is given and nothing else; at least one field. Null clears. Enabling one that had failed
+---too often forgets the failures; one that has reached a bound needs another bound.
+---@class callboard.ScheduleUpdateParams
+---@field scheduleId callboard.ScheduleId
+---@field trigger? callboard.ScheduleTrigger
+---@field prompt? string
+---@field target? callboard.ScheduleTarget
+---@field name? string
+---@field maxFires? integer
+---@field expiresAt? string
+---@field maxFailures? integer
+---@field misfire? "skip"|"run_once"
+---@field overlap? "skip"|"queue"
+---@field enabled? boolean
+---@field idempotencyKey? string
+---@field _meta? table<string, any>
 
 ---@class callboard.SchemaParams
 ---@field format? "json"|"typescript"|"lua"|"methods"
@@ -1228,6 +1562,7 @@ local M = {}
 ---@field usage? callboard.Usage
 ---@field metadata? table<string, any>
 ---@field forkedFrom? callboard.ForkedFrom
+---@field members? string[]
 
 ---@class callboard.SessionArchived
 
@@ -1261,7 +1596,10 @@ local M = {}
 ---@field cursor callboard.Cursor
 ---@field summarySeq? integer
 
----`cwd` is absolute. `members` (rooms) needs the feature of that name.
+---`cwd` is absolute. `members` are the profiles of a room, in order, `host` who of them answers when nobody
+---is addressed (the first, unless given); `roster` is a list of them that the configuration names. An empty
+---list is a session without a room, whatever the configuration has for new sessions. `burst_budget` is how
+---many messages of agents may follow one another.
 ---@class callboard.SessionCreateParams
 ---@field cwd string
 ---@field profile? string
@@ -1269,6 +1607,9 @@ local M = {}
 ---@field model? string
 ---@field mode? callboard.Mode
 ---@field members? string[]
+---@field roster? string
+---@field host? string
+---@field burstBudget? integer
 ---@field additionalDirectories? string[]
 ---@field metadata? table<string, any>
 ---@field idempotencyKey? string
@@ -1288,6 +1629,9 @@ local M = {}
 ---@field metadata? table<string, any>
 ---@field forkedFrom? callboard.ForkedFrom
 ---@field tools? string[]
+---@field members? string[]
+---@field host? string
+---@field burstBudget? integer
 
 ---The last event of a session, and the only one that remains of it.
 ---@class callboard.SessionDeleted
@@ -1484,6 +1828,7 @@ local M = {}
 
 ---@class callboard.SessionUnarchived
 
+---Changes what is given. `burst_budget` null is as configured.
 ---@class callboard.SessionUpdateParams
 ---@field sessionId callboard.SessionId
 ---@field title? string
@@ -1491,6 +1836,7 @@ local M = {}
 ---@field metadata? table<string, any>
 ---@field mode? callboard.Mode
 ---@field model? string
+---@field burstBudget? integer
 ---@field idempotencyKey? string
 ---@field _meta? table<string, any>
 
@@ -1785,6 +2131,15 @@ local M = {}
 ---@field unknownCost? integer
 ---@field costs? callboard.Cost[]
 
+---The message at `message_seq` addresses the member `name`, who is not woken: so many messages of agents
+---have followed one another (`burst`) that the `budget` is spent. A person's message begins anew.
+---@class callboard.WakeSuppressed
+---@field name string
+---@field by string
+---@field messageSeq integer
+---@field burst integer
+---@field budget integer
+
 ---One entry of the log.
 ---
 ---`pos` grows over the whole store, `seq` without holes inside a session, from 1. In the stored
@@ -1830,12 +2185,21 @@ local M = {}
 ---@field group_task_created callboard.GroupTaskCreated
 ---@field group_task_released callboard.GroupTaskReleased
 ---@field group_task_status_changed callboard.GroupTaskStatusChanged
+---@field member_added callboard.MemberAdded
+---@field member_mentioned callboard.MemberMentioned
+---@field member_removed callboard.MemberRemoved
 ---@field message callboard.Message
 ---@field mode_changed callboard.ModeChanged
 ---@field model_changed callboard.ModelChanged
 ---@field model_retried callboard.ModelRetried
+---@field peer_linked callboard.PeerLinked
+---@field peer_message_dropped callboard.PeerMessageDropped
+---@field peer_message_sent callboard.PeerMessageSent
+---@field peer_unlinked callboard.PeerUnlinked
 ---@field plan_updated callboard.PlanUpdated
 ---@field prompt_updated callboard.PromptUpdated
+---@field room_host_changed callboard.RoomHostChanged
+---@field schedule_fired callboard.ScheduleFired
 ---@field session_archived callboard.SessionArchived
 ---@field session_closed callboard.SessionClosed
 ---@field session_created callboard.SessionCreated
@@ -1852,6 +2216,7 @@ local M = {}
 ---@field turn_parked callboard.TurnParked
 ---@field turn_resumed callboard.TurnResumed
 ---@field turn_started callboard.TurnStarted
+---@field wake_suppressed callboard.WakeSuppressed
 
 M.PROTOCOL_VERSION = "1.0"
 
@@ -1939,8 +2304,34 @@ M.methods = {
   ["initialized"] = "initialized",
   -- Models that can be used, and why others cannot. ModelListParams -> ModelInfoPage
   ["model/list"] = "model/list",
+  -- Links a session to the one that has invited. PeerAcceptParams -> PeerAcceptResult
+  ["peer/accept"] = "peer/accept",
+  -- A token with which another session can link itself to this one. PeerInviteParams -> PeerInviteResult
+  ["peer/invite"] = "peer/invite",
+  -- Ends a link, for both sides. PeerLeaveParams -> PeerLeaveResult
+  ["peer/leave"] = "peer/leave",
+  -- The sessions that one is linked to. PeerListParams -> PeerListResult
+  ["peer/list"] = "peer/list",
+  -- Writes to a linked session, and wakes it. PeerSendParams -> PeerSendResult
+  ["peer/send"] = "peer/send",
   -- Agent definitions. ProfileListParams -> ProfileInfoPage
   ["profile/list"] = "profile/list",
+  -- Wakes an agent by the clock. ScheduleCreateParams -> ScheduleResult
+  ["schedule/create"] = "schedule/create",
+  -- Ends a schedule. ScheduleDeleteParams -> ScheduleDeleteResult
+  ["schedule/delete"] = "schedule/delete",
+  -- One schedule. ScheduleGetParams -> ScheduleResult
+  ["schedule/get"] = "schedule/get",
+  -- The schedules of this store. ScheduleListParams -> SchedulePage
+  ["schedule/list"] = "schedule/list",
+  -- When a trigger would fire. SchedulePreviewParams -> SchedulePreviewResult
+  ["schedule/preview"] = "schedule/preview",
+  -- Fires a schedule once, now. ScheduleRunNowParams -> ScheduleRunNowResult
+  ["schedule/runNow"] = "schedule/runNow",
+  -- What a schedule has fired. ScheduleRunsParams -> ScheduleFirePage
+  ["schedule/runs"] = "schedule/runs",
+  -- Changes a schedule, or switches it on or off. ScheduleUpdateParams -> ScheduleResult
+  ["schedule/update"] = "schedule/update",
   -- Queues, leases, hosts, sizes. Empty -> Diagnostics
   ["server/diagnostics"] = "server/diagnostics",
   -- What this server is. Empty -> ServerInfo
@@ -1971,6 +2362,12 @@ M.methods = {
   ["session/import"] = "session/import",
   -- Sessions, newest first. SessionListParams -> SessionPage
   ["session/list"] = "session/list",
+  -- Adds an agent to a session. MemberAddParams -> RoomResult
+  ["session/memberAdd"] = "session/memberAdd",
+  -- Removes an agent from a session. MemberRemoveParams -> RoomResult
+  ["session/memberRemove"] = "session/memberRemove",
+  -- The agents of a room, and how much they may still say among themselves. MembersParams -> RoomResult
+  ["session/members"] = "session/members",
   -- Durable prompt; starts, queues or steers. SessionPromptParams -> SessionPromptResult
   ["session/prompt"] = "session/prompt",
   -- Prompts that wait, in order. SessionQueueParams -> QueuedPromptPage

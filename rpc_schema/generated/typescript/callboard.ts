@@ -53,6 +53,8 @@ export type Effect = Open<"allow" | "ask" | "deny">;
 
 export type EventId = string;
 
+export type FireId = string;
+
 export type GroupId = string;
 
 /** To whom a message in a group goes: one member, the root, or everybody but its sender. */
@@ -90,6 +92,8 @@ export type Risk = Open<"low" | "medium" | "high">;
 export type RuleId = string;
 
 export type RuleScope = Open<"session" | "workspace" | "global">;
+
+export type ScheduleId = string;
 
 export type ScopeKind = "all" | "catalog" | "session" | "tree" | "approvals";
 
@@ -567,6 +571,16 @@ export interface BlobRef {
   mimeType?: string;
 }
 
+/**
+ * How many messages of agents have followed one another since a person's, of how many that may. When it
+ * is `exhausted`, a mention wakes nobody until a person has said something.
+ */
+export interface Burst {
+  used: number;
+  budget: number;
+  exhausted: boolean;
+}
+
 /** Callboard's part of ``initialize``: in LSP framing under ``initializationOptions.callboard``. */
 export interface CallboardOptions {
   protocolVersions?: string[];
@@ -822,6 +836,11 @@ export interface FormSubject {
   message: string;
   schema: JsonObject;
   type?: "form";
+}
+
+/** A session of its own for each fire, in the folder `cwd`. */
+export interface FreshTarget {
+  cwd: string;
 }
 
 /**
@@ -1093,6 +1112,66 @@ export interface Location {
 }
 
 /**
+ * An agent of a room, by the name of its profile. `available`: the profile can be used; `description` says
+ * what it is, or what is wrong with it.
+ */
+export interface Member {
+  name: string;
+  description: string;
+  isHost?: boolean;
+  available?: boolean;
+}
+
+/**
+ * Adds the profile `name`; one that takes part already stays where it is. `host`: it is to answer when
+ * nobody is addressed.
+ */
+export interface MemberAddParams {
+  sessionId: SessionId;
+  name: string;
+  host?: boolean;
+  idempotencyKey?: string | null;
+  _meta?: JsonObject | null;
+}
+
+/** An agent takes part in the session from here on. */
+export interface MemberAdded {
+  name: string;
+}
+
+/**
+ * The message at `message_seq`, by the member `by`, has woken the member `name`: always a trigger.
+ *
+ * `burst` is how many messages of agents have followed one another by then, of `budget`. The host that
+ * wrote it (`host_id`) is to run it while that one lives.
+ */
+export interface MemberMentioned {
+  name: string;
+  by: string;
+  messageSeq: number;
+  burst: number;
+  budget: number;
+  hostId?: HostId | null;
+}
+
+/** Removes a member; one that takes no part stays away. A turn of it that runs goes on to its end. */
+export interface MemberRemoveParams {
+  sessionId: SessionId;
+  name: string;
+  idempotencyKey?: string | null;
+  _meta?: JsonObject | null;
+}
+
+export interface MemberRemoved {
+  name: string;
+}
+
+export interface MembersParams {
+  sessionId: SessionId;
+  _meta?: JsonObject | null;
+}
+
+/**
  * Something said, by a person or by an agent.
  *
  * A person's message is a trigger: it waits until an ``ack`` admits it, by the host that accepted it
@@ -1175,9 +1254,120 @@ export interface Owner {
   fence: number;
 }
 
+/**
+ * A session that this one is linked to. `title` is what it is called now; `waiting` are messages to it
+ * that it has not read. `one_way`: only one of the two consents is there, which cannot be by itself.
+ */
+export interface Peer {
+  sessionId: SessionId;
+  title: string | null;
+  since: string;
+  waiting?: number;
+  oneWay?: boolean;
+}
+
+export interface PeerAcceptParams {
+  sessionId: SessionId;
+  token: string;
+  idempotencyKey?: string | null;
+  _meta?: JsonObject | null;
+}
+
+export interface PeerAcceptResult {
+  peer: Peer;
+  cursor: Cursor;
+}
+
 export interface PeerInfo {
   name: string;
   version?: string | null;
+}
+
+export interface PeerInviteParams {
+  sessionId: SessionId;
+  _meta?: JsonObject | null;
+}
+
+/** `token` is told here and nowhere else; whoever accepts it within ten minutes is linked, once. */
+export interface PeerInviteResult {
+  token: string;
+  expiresAt: string;
+}
+
+/** Ends the link for both sides; a session that is not linked is left already. */
+export interface PeerLeaveParams {
+  sessionId: SessionId;
+  peerId: SessionId;
+  idempotencyKey?: string | null;
+  _meta?: JsonObject | null;
+}
+
+export interface PeerLeaveResult {
+  cursor: Cursor;
+  left: boolean;
+  dropped?: number;
+}
+
+/** This session and another one may write to each other from here on; it stands in both. */
+export interface PeerLinked {
+  peerId: SessionId;
+}
+
+export interface PeerListParams {
+  sessionId: SessionId;
+  _meta?: JsonObject | null;
+}
+
+export interface PeerListResult {
+  peers: Peer[];
+  cursor: Cursor;
+}
+
+/** A message to this session that will never be read, and why. */
+export interface PeerMessageDropped {
+  messageId: MessageId;
+  sender: SessionId | null;
+  reason: Open<"malformed" | "unlinked">;
+}
+
+/**
+ * A message to a linked session is durable; it stands in the sender's log. It is delivered as a `message`
+ * of the same id, whose author is of the kind ``peer``, in the recipient's.
+ */
+export interface PeerMessageSent {
+  messageId: MessageId;
+  to: SessionId;
+  text: string;
+}
+
+/** `to` is the id of a linked session; `text` has 1 to 16,000 characters. */
+export interface PeerSendParams {
+  sessionId: SessionId;
+  to: SessionId;
+  text: string;
+  idempotencyKey?: string | null;
+  _meta?: JsonObject | null;
+}
+
+/**
+ * `repeated`: the same text went to the same session within ten minutes, and it is the first one's id.
+ * `left` are the messages that this session may send within the hour.
+ */
+export interface PeerSendResult {
+  messageId: MessageId;
+  repeated: boolean;
+  left: number;
+  cursor: Cursor;
+}
+
+/**
+ * `by` is the session that has left the link; it stands in both. `dropped` are messages that were on the
+ * way to this session and are not delivered any more.
+ */
+export interface PeerUnlinked {
+  peerId: SessionId;
+  by: SessionId;
+  dropped?: MessageId[];
 }
 
 export interface PingParams {
@@ -1299,6 +1489,23 @@ export interface ResourceLink {
   _meta?: JsonObject | null;
 }
 
+/** `host` answers when nobody is addressed; null: the first member does. */
+export interface Room {
+  members: Member[];
+  burst: Burst;
+  host?: string | null;
+}
+
+/** `name` answers when nobody is addressed; null: the first member does. */
+export interface RoomHostChanged {
+  name: string | null;
+}
+
+export interface RoomResult {
+  room: Room;
+  cursor: Cursor;
+}
+
 /**
  * A standing answer: what a person allowed or denied for longer than one call.
  *
@@ -1360,6 +1567,205 @@ export interface RunUsage {
   startedAt: string;
   model?: string | null;
   usage?: Usage | null;
+}
+
+/**
+ * `next_at` is when it fires next, null when it will not. A schedule that has reached a bound, or has failed
+ * `max_failures` times one after the other, is not `enabled` any more, and `disabled_reason` says why.
+ */
+export interface Schedule {
+  scheduleId: ScheduleId;
+  name: string;
+  profile: string;
+  trigger: ScheduleTrigger;
+  prompt: string;
+  target: ScheduleTarget;
+  enabled: boolean;
+  createdAt: string;
+  updatedAt: string;
+  misfire?: Open<"skip" | "run_once">;
+  overlap?: Open<"skip" | "queue">;
+  maxFires?: number | null;
+  expiresAt?: string | null;
+  maxFailures?: number;
+  fireCount?: number;
+  skipCount?: number;
+  failures?: number;
+  nextAt?: string | null;
+  lastFiredAt?: string | null;
+  lastError?: string | null;
+  disabledReason?: string | null;
+  createdBy?: SessionId | null;
+}
+
+/**
+ * `name` is unique among the schedules of a profile; without it one is made up. `overlap` is 'skip' unless
+ * given, and always 'queue' for a one-shot. `max_failures` 0 never disables.
+ */
+export interface ScheduleCreateParams {
+  profile: string;
+  trigger: ScheduleTrigger;
+  prompt: string;
+  target: ScheduleTarget;
+  name?: string | null;
+  maxFires?: number | null;
+  expiresAt?: string | null;
+  maxFailures?: number;
+  misfire?: "skip" | "run_once";
+  overlap?: "skip" | "queue" | null;
+  enabled?: boolean;
+  idempotencyKey?: string | null;
+  _meta?: JsonObject | null;
+}
+
+/** An unknown schedule is deleted already. */
+export interface ScheduleDeleteParams {
+  scheduleId: ScheduleId;
+  idempotencyKey?: string | null;
+  _meta?: JsonObject | null;
+}
+
+export interface ScheduleDeleteResult {
+  cursor: Cursor;
+  deleted: boolean;
+}
+
+/** One time at which it was due. `count`: so many times that passed are told as one. */
+export interface ScheduleFire {
+  fireId: FireId;
+  scheduleId: ScheduleId;
+  dueAt: string;
+  outcome: Open<"queued" | "running" | "completed" | "failed" | "cancelled" | "interrupted" | "timed_out" | "skipped">;
+  firedAt: string;
+  fresh?: boolean;
+  sessionId?: SessionId | null;
+  turnId?: TurnId | null;
+  usage?: Usage | null;
+  reason?: string | null;
+  count?: number;
+}
+
+/** A page of a list. `next_cursor` is null on the last one. */
+export interface ScheduleFirePage {
+  data: ScheduleFire[];
+  nextCursor?: string | null;
+}
+
+/**
+ * A schedule was due at `due_at` and starts a turn of its own here: a trigger, whose `prompt` the agent
+ * reads in that turn alone.
+ *
+ * `fresh`: the session was made for it. The host that wrote it (`host_id`) is to run it while that one
+ * lives.
+ */
+export interface ScheduleFired {
+  scheduleId: ScheduleId;
+  fireId: FireId;
+  name: string;
+  dueAt: string;
+  prompt: string;
+  profile: string;
+  fresh?: boolean;
+  hostId?: HostId | null;
+}
+
+export interface ScheduleGetParams {
+  scheduleId: ScheduleId;
+  _meta?: JsonObject | null;
+}
+
+/** By profile, then name. */
+export interface ScheduleListParams {
+  profile?: string | null;
+  sessionId?: SessionId | null;
+  enabled?: boolean | null;
+  cursor?: string | null;
+  limit?: number | null;
+  _meta?: JsonObject | null;
+}
+
+/** A page of a list. `next_cursor` is null on the last one. */
+export interface SchedulePage {
+  data: Schedule[];
+  nextCursor?: string | null;
+}
+
+/** The next `count` times (1 to 100) of a trigger, from now on. */
+export interface SchedulePreviewParams {
+  trigger: ScheduleTrigger;
+  count?: number;
+  _meta?: JsonObject | null;
+}
+
+export interface SchedulePreviewResult {
+  times: string[];
+}
+
+export interface ScheduleResult {
+  schedule: Schedule;
+  cursor: Cursor;
+}
+
+/** Fires once, now, whatever its times are; counts towards its bounds. */
+export interface ScheduleRunNowParams {
+  scheduleId: ScheduleId;
+  idempotencyKey?: string | null;
+  _meta?: JsonObject | null;
+}
+
+export interface ScheduleRunNowResult {
+  fire: ScheduleFire;
+  cursor: Cursor;
+}
+
+/** The fires of a schedule, the newest first. */
+export interface ScheduleRunsParams {
+  scheduleId: ScheduleId;
+  cursor?: string | null;
+  limit?: number | null;
+  _meta?: JsonObject | null;
+}
+
+/** Where it runs: exactly one of a session that is there, and a fresh one for each fire. */
+export interface ScheduleTarget {
+  sessionId?: SessionId | null;
+  fresh?: FreshTarget | null;
+}
+
+/**
+ * When it fires: exactly one of `cron`, `at`, `every_seconds`.
+ *
+ * `cron` has five fields (minute, hour, day of month, month, day of week) or six (a second before them), in
+ * the IANA zone `time_zone` (UTC unless given). Where a clock goes forward, a time of day that does not exist
+ * fires at the first moment after the gap; where it goes back, one that comes twice fires the first time
+ * only. Patterns with ``*`` for the hour or the minute go by elapsed time and do neither. Day of month and day of
+ * week: either is enough when both are restricted; 0 and 7 are Sunday.
+ */
+export interface ScheduleTrigger {
+  cron?: string | null;
+  timeZone?: string | null;
+  at?: string | null;
+  everySeconds?: number | null;
+}
+
+/**
+ * Changes what is given and nothing else; at least one field. Null clears. Enabling one that had failed
+ * too often forgets the failures; one that has reached a bound needs another bound.
+ */
+export interface ScheduleUpdateParams {
+  scheduleId: ScheduleId;
+  trigger?: ScheduleTrigger;
+  prompt?: string;
+  target?: ScheduleTarget;
+  name?: string;
+  maxFires?: number | null;
+  expiresAt?: string | null;
+  maxFailures?: number;
+  misfire?: "skip" | "run_once";
+  overlap?: "skip" | "queue";
+  enabled?: boolean;
+  idempotencyKey?: string | null;
+  _meta?: JsonObject | null;
 }
 
 export interface SchemaParams {
@@ -1454,6 +1860,7 @@ export interface Session {
   usage?: Usage | null;
   metadata?: JsonObject | null;
   forkedFrom?: ForkedFrom | null;
+  members?: string[];
 }
 
 export interface SessionArchived {
@@ -1494,7 +1901,12 @@ export interface SessionCompactResult {
   summarySeq?: number | null;
 }
 
-/** `cwd` is absolute. `members` (rooms) needs the feature of that name. */
+/**
+ * `cwd` is absolute. `members` are the profiles of a room, in order, `host` who of them answers when nobody
+ * is addressed (the first, unless given); `roster` is a list of them that the configuration names. An empty
+ * list is a session without a room, whatever the configuration has for new sessions. `burst_budget` is how
+ * many messages of agents may follow one another.
+ */
 export interface SessionCreateParams {
   cwd: string;
   profile?: string | null;
@@ -1502,6 +1914,9 @@ export interface SessionCreateParams {
   model?: string | null;
   mode?: Mode | null;
   members?: string[] | null;
+  roster?: string | null;
+  host?: string | null;
+  burstBudget?: number | null;
   additionalDirectories?: string[];
   metadata?: JsonObject | null;
   idempotencyKey?: string | null;
@@ -1522,6 +1937,9 @@ export interface SessionCreated {
   metadata?: JsonObject | null;
   forkedFrom?: ForkedFrom | null;
   tools?: string[] | null;
+  members?: string[];
+  host?: string | null;
+  burstBudget?: number | null;
 }
 
 /** The last event of a session, and the only one that remains of it. */
@@ -1757,6 +2175,7 @@ export interface SessionTurnsParams {
 export interface SessionUnarchived {
 }
 
+/** Changes what is given. `burst_budget` null is as configured. */
 export interface SessionUpdateParams {
   sessionId: SessionId;
   title?: string | null;
@@ -1764,6 +2183,7 @@ export interface SessionUpdateParams {
   metadata?: JsonObject | null;
   mode?: Mode;
   model?: string | null;
+  burstBudget?: number | null;
   idempotencyKey?: string | null;
   _meta?: JsonObject | null;
 }
@@ -2107,6 +2527,18 @@ export interface UsageSum {
 }
 
 /**
+ * The message at `message_seq` addresses the member `name`, who is not woken: so many messages of agents
+ * have followed one another (`burst`) that the `budget` is spent. A person's message begins anew.
+ */
+export interface WakeSuppressed {
+  name: string;
+  by: string;
+  messageSeq: number;
+  burst: number;
+  budget: number;
+}
+
+/**
  * One entry of the log.
  *
  * `pos` grows over the whole store, `seq` without holes inside a session, from 1. In the stored
@@ -2153,12 +2585,21 @@ export interface EventDataByType {
   group_task_created: GroupTaskCreated;
   group_task_released: GroupTaskReleased;
   group_task_status_changed: GroupTaskStatusChanged;
+  member_added: MemberAdded;
+  member_mentioned: MemberMentioned;
+  member_removed: MemberRemoved;
   message: Message;
   mode_changed: ModeChanged;
   model_changed: ModelChanged;
   model_retried: ModelRetried;
+  peer_linked: PeerLinked;
+  peer_message_dropped: PeerMessageDropped;
+  peer_message_sent: PeerMessageSent;
+  peer_unlinked: PeerUnlinked;
   plan_updated: PlanUpdated;
   prompt_updated: PromptUpdated;
+  room_host_changed: RoomHostChanged;
+  schedule_fired: ScheduleFired;
   session_archived: SessionArchived;
   session_closed: SessionClosed;
   session_created: SessionCreated;
@@ -2175,6 +2616,7 @@ export interface EventDataByType {
   turn_parked: TurnParked;
   turn_resumed: TurnResumed;
   turn_started: TurnStarted;
+  wake_suppressed: WakeSuppressed;
 }
 
 export type EventType = keyof EventDataByType;
@@ -2208,12 +2650,21 @@ export const EVENT_TYPES: readonly EventType[] = [
   "group_task_created",
   "group_task_released",
   "group_task_status_changed",
+  "member_added",
+  "member_mentioned",
+  "member_removed",
   "message",
   "mode_changed",
   "model_changed",
   "model_retried",
+  "peer_linked",
+  "peer_message_dropped",
+  "peer_message_sent",
+  "peer_unlinked",
   "plan_updated",
   "prompt_updated",
+  "room_host_changed",
+  "schedule_fired",
   "session_archived",
   "session_closed",
   "session_created",
@@ -2230,6 +2681,7 @@ export const EVENT_TYPES: readonly EventType[] = [
   "turn_parked",
   "turn_resumed",
   "turn_started",
+  "wake_suppressed",
 ];
 
 /** An event whose type this version knows; `switch` on `type` to get at `data`. */
@@ -2316,8 +2768,34 @@ export interface Requests {
   "initialize": { params: InitializeParams; result: InitializeResult };
   /** Models that can be used, and why others cannot. */
   "model/list": { params: ModelListParams; result: ModelInfoPage };
+  /** Links a session to the one that has invited. */
+  "peer/accept": { params: PeerAcceptParams; result: PeerAcceptResult };
+  /** A token with which another session can link itself to this one. */
+  "peer/invite": { params: PeerInviteParams; result: PeerInviteResult };
+  /** Ends a link, for both sides. */
+  "peer/leave": { params: PeerLeaveParams; result: PeerLeaveResult };
+  /** The sessions that one is linked to. */
+  "peer/list": { params: PeerListParams; result: PeerListResult };
+  /** Writes to a linked session, and wakes it. */
+  "peer/send": { params: PeerSendParams; result: PeerSendResult };
   /** Agent definitions. */
   "profile/list": { params: ProfileListParams; result: ProfileInfoPage };
+  /** Wakes an agent by the clock. */
+  "schedule/create": { params: ScheduleCreateParams; result: ScheduleResult };
+  /** Ends a schedule. */
+  "schedule/delete": { params: ScheduleDeleteParams; result: ScheduleDeleteResult };
+  /** One schedule. */
+  "schedule/get": { params: ScheduleGetParams; result: ScheduleResult };
+  /** The schedules of this store. */
+  "schedule/list": { params: ScheduleListParams; result: SchedulePage };
+  /** When a trigger would fire. */
+  "schedule/preview": { params: SchedulePreviewParams; result: SchedulePreviewResult };
+  /** Fires a schedule once, now. */
+  "schedule/runNow": { params: ScheduleRunNowParams; result: ScheduleRunNowResult };
+  /** What a schedule has fired. */
+  "schedule/runs": { params: ScheduleRunsParams; result: ScheduleFirePage };
+  /** Changes a schedule, or switches it on or off. */
+  "schedule/update": { params: ScheduleUpdateParams; result: ScheduleResult };
   /** Queues, leases, hosts, sizes. */
   "server/diagnostics": { params: Empty; result: Diagnostics };
   /** What this server is. */
@@ -2348,6 +2826,12 @@ export interface Requests {
   "session/import": { params: SessionImportParams; result: SessionImportResult };
   /** Sessions, newest first. */
   "session/list": { params: SessionListParams; result: SessionPage };
+  /** Adds an agent to a session. */
+  "session/memberAdd": { params: MemberAddParams; result: RoomResult };
+  /** Removes an agent from a session. */
+  "session/memberRemove": { params: MemberRemoveParams; result: RoomResult };
+  /** The agents of a room, and how much they may still say among themselves. */
+  "session/members": { params: MembersParams; result: RoomResult };
   /** Durable prompt; starts, queues or steers. */
   "session/prompt": { params: SessionPromptParams; result: SessionPromptResult };
   /** Prompts that wait, in order. */
