@@ -219,24 +219,27 @@ class ApprovalDecision:
 # --- runs -----------------------------------------------------------------------------------
 
 
+TriggerKind: TypeAlias = Literal[
+    "prompt",
+    "directive",
+    "mention",
+    "peer",
+    "schedule",
+    "approval",
+    "continue",
+    "information",
+    "report",
+    "question",
+    "update",
+    "sibling",
+]
+
+
 @frozen(kw_only=True)
 class Trigger:
     """What woke a turn; `seqs` are the trigger events that it answers."""
 
-    kind: Literal[
-        "prompt",
-        "directive",
-        "mention",
-        "peer",
-        "schedule",
-        "approval",
-        "continue",
-        "information",
-        "report",
-        "question",
-        "update",
-        "sibling",
-    ]
+    kind: TriggerKind
     seqs: tuple[int, ...] = ()
 
 

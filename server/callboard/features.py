@@ -16,6 +16,7 @@ from .sessions.beginning import Opening
 from .sessions.cache import SessionCache
 from .sessions.dispatch import Dispatcher
 from .sessions.inbox.service import Inbox
+from .sessions.opened import OpenedSessions
 from .sessions.profiles import ProfileBook
 from .sessions.reading import Reading
 from .sessions.service import Closing, Sessions
@@ -30,7 +31,7 @@ from .turns.finish import Hook
 @frozen(kw_only=True)
 class Ground:
     """What a feature's service is built on. `model_of` names the model that a session would use now;
-    `spawn` gives a task to the host. `services` are those of all features, by name, once they are built:
+    `spawn` gives a task to the host; `opened` are the sessions that somebody works with through it. `services` are those of all features, by name, once they are built:
     for whoever works with another one, when it does."""
 
     host_id: str
@@ -46,6 +47,7 @@ class Ground:
     profiles: Callable[[str], ProfileBook]
     model_of: Callable[[str], Awaitable[str]]
     spawn: Callable[[Callable[[], Awaitable[None]], str], None]
+    opened: OpenedSessions
     services: Mapping[str, Any]
 
 

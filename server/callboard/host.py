@@ -35,6 +35,7 @@ from .models.catalog import ModelCatalog, ModelSettings
 from .models.http import HttpClient, Timeouts
 from .models.keys import KeyRing
 from .sessions import projection as sessions_projection
+from .sessions.beginning import ModelOf
 from .sessions.cache import SessionCache
 from .sessions.compacting import Compacting
 from .sessions.dispatch import Dispatcher
@@ -44,6 +45,7 @@ from .sessions.importing import Importing
 from .sessions.inbox import projection as inbox_projection
 from .sessions.inbox import runs as inbox_runs
 from .sessions.inbox.service import Inbox
+from .sessions.opened import OpenedSessions
 from .sessions.permissions import suggestion
 from .sessions.presence import Presence
 from .sessions.profiles import ProfileBook
@@ -53,6 +55,7 @@ from .sessions.retention import Retention
 from .sessions.rewinding import Rewinding
 from .sessions.runner import Services, TurnRunner
 from .sessions.service import SessionLimits, Sessions
+from .sessions.state import SessionState
 from .sessions.submitting import Submitting
 from .sessions.telling import RunListeners, Telling
 from .sessions.usage import UsageBook
@@ -131,6 +134,7 @@ class Host:
     """Those of the features, by their names."""
     tasks: "Tasks"
     attendance: "Attendance"
+    opened: OpenedSessions
 
     @property
     def takes_up(self) -> bool:
@@ -309,6 +313,7 @@ def _compose(
     deltas = Deltas()
     tasks = Tasks()
     attendance = Attendance()
+    opened = OpenedSessions()
     cache = SessionCache(log)
     asked = Approvals(log, suggest=suggestion(registry), before=presence.care)
     reading = Reading(log)
@@ -356,12 +361,11 @@ def _compose(
         tool_services=of_features,
     )
 
-    async def model_of(session_id: str) -> str:
-        state = await cache.state(session_id)
+    async def model_for(state: SessionState, name: str) -> str:
         if state.model is not None:
             return state.model
         with contextlib.suppress(Exception):
-            profile = environment.profiles_for(state.cwd).get(state.profile)
+            profile = environment.profiles_for(state.cwd).get(name)
             if profile.model is not None:
                 return profile.model
         try:
@@ -370,11 +374,21 @@ def _compose(
             # the turn says what is wrong with it, for all to see and in the log
             return settings.model or "unknown/unknown"
 
+    async def model_of(session_id: str) -> str:
+        state = await cache.state(session_id)
+        return await model_for(state, state.profile)
+
+    async def models_of(session_id: str) -> ModelOf:
+        state = await cache.state(session_id)
+        own = await model_for(state, state.profile)
+        members = {name: await model_for(state, name) for name in state.members}
+        return lambda profile: members.get(profile, own)
+
     dispatcher = Dispatcher(
         log,
         reservations,
         runner=TurnRunner(services),
-        model_of=model_of,
+        models_of=models_of,
         spawn=tasks.spawn,
         openings=tuple(opening for feature in features for opening in feature.openings),
         hooks=services.hooks,
@@ -405,6 +419,7 @@ def _compose(
         profiles=environment.profiles_for,
         model_of=model_of,
         spawn=tasks.spawn,
+        opened=opened,
         services=of_features,
     )
     for feature in features:
@@ -416,6 +431,7 @@ def _compose(
     return Host(
         tasks=tasks,
         attendance=attendance,
+        opened=opened,
         host_id=host_id,
         started_at=utc_now(),
         environment=environment,

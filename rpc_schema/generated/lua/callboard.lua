@@ -105,6 +105,8 @@ local M = {}
 
 ---@alias callboard.ToolStatus "ok"|"error"|"denied"|"timed_out"|"superseded"|"cancelled"|"interrupted"|string
 
+---@alias callboard.TriggerKind "prompt"|"directive"|"mention"|"peer"|"schedule"|"approval"|"continue"|"information"|"report"|"question"|"update"|"sibling"|string
+
 ---@alias callboard.TurnId string
 
 ---@alias callboard.TurnOutcome "completed"|"failed"|"cancelled"|"interrupted"|"timed_out"|string
@@ -2039,7 +2041,7 @@ local M = {}
 
 ---What woke a turn; `seqs` are the trigger events that it answers.
 ---@class callboard.Trigger
----@field kind "prompt"|"directive"|"mention"|"peer"|"schedule"|"approval"|"continue"|"information"|"report"|"question"|"update"|"sibling"|string
+---@field kind callboard.TriggerKind
 ---@field seqs? integer[]
 
 ---Waiting triggers that will not be answered, and why; without any, that what waits in the inbox starts

@@ -119,6 +119,8 @@ export type ToolKind = Open<"read" | "edit" | "delete" | "move" | "search" | "ex
 
 export type ToolStatus = Open<"ok" | "error" | "denied" | "timed_out" | "superseded" | "cancelled" | "interrupted">;
 
+export type TriggerKind = Open<"prompt" | "directive" | "mention" | "peer" | "schedule" | "approval" | "continue" | "information" | "report" | "question" | "update" | "sibling">;
+
 export type TurnId = string;
 
 export type TurnOutcome = Open<"completed" | "failed" | "cancelled" | "interrupted" | "timed_out">;
@@ -2417,7 +2419,7 @@ export interface ToolUse {
 
 /** What woke a turn; `seqs` are the trigger events that it answers. */
 export interface Trigger {
-  kind: Open<"prompt" | "directive" | "mention" | "peer" | "schedule" | "approval" | "continue" | "information" | "report" | "question" | "update" | "sibling">;
+  kind: TriggerKind;
   seqs?: number[];
 }
 

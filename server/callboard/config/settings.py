@@ -222,6 +222,56 @@ class AgentSettings:
 
 
 @frozen(kw_only=True)
+class RoomSettings:
+    """Several agents in one session."""
+
+    burst_budget: int = integer(
+        6,
+        "Messages of agents that may follow one another until a person says something; 0 and 1 let no agent wake "
+        "another.",
+        minimum=0,
+        maximum=1000,
+    )
+    roster: str | None = optional_text("The roster of new sessions that name no agent themselves.")
+    rosters: Mapping[str, Any] = tables(
+        "Lists of agents for rooms, each a table with members and, perhaps, host."
+    )
+
+
+@frozen(kw_only=True)
+class ScheduleSettings:
+    """Agents that are woken by the clock."""
+
+    max_schedules: int = integer(10_000, "Schedules in one store.", minimum=0, maximum=1_000_000)
+    max_of_agent: int = integer(
+        20, "Schedules that one session's agent may have made.", minimum=0, maximum=10_000
+    )
+    min_interval_s: int = integer(
+        60,
+        "Shortest time between two fires of an agent's own schedules.",
+        minimum=1,
+        unit="seconds",
+    )
+    approvals: Literal["ask", "deny"] = choice(
+        "ask",
+        "What a turn does that the clock has started, where policy says to ask: 'ask' as ever (and park when "
+        "nobody is there, or what approvals.unattended says), 'deny' refuses at once.",
+        ("ask", "deny"),
+    )
+
+
+@frozen(kw_only=True)
+class PeerSettings:
+    """Links between unrelated sessions."""
+
+    poll_ms: int = integer(
+        2_000, "How often messages are looked for though none was heard of.", minimum=250, unit="ms"
+    )
+    hourly: int = integer(50, "Messages that one session may send within an hour.", minimum=1)
+    undelivered: int = integer(50, "Messages that may wait for one session.", minimum=1)
+
+
+@frozen(kw_only=True)
 class DraftSettings:
     """How often the unfinished answer of a running turn is saved: whichever comes first."""
 
@@ -279,6 +329,9 @@ class Settings:
     approvals: ApprovalSettings = field(factory=ApprovalSettings)
     tools: ToolSettings = field(factory=ToolSettings)
     agents: AgentSettings = field(factory=AgentSettings)
+    rooms: RoomSettings = field(factory=RoomSettings)
+    schedules: ScheduleSettings = field(factory=ScheduleSettings)
+    peers: PeerSettings = field(factory=PeerSettings)
     draft: DraftSettings = field(factory=DraftSettings)
     log: LogSettings = field(factory=LogSettings)
     hooks: HookSettings = field(factory=HookSettings)
@@ -331,6 +384,9 @@ GROUPS: dict[str, type[Any]] = {
     "approvals": ApprovalSettings,
     "tools": ToolSettings,
     "agents": AgentSettings,
+    "rooms": RoomSettings,
+    "schedules": ScheduleSettings,
+    "peers": PeerSettings,
     "draft": DraftSettings,
     "log": LogSettings,
     "hooks": HookSettings,

@@ -16,15 +16,17 @@ from ..log.transaction import Transaction
 from ..turns import parking
 from ..turns.projection import SQL as TURN_SQL
 from ..turns.reservation import SYSTEM, Grant
+from .answering import Answering, Router, answering, nobody_says
 from .inbox import runs as inbox
 from .projection import SQL
 
 
 @frozen(kw_only=True)
 class Begun:
-    """What the reserving transaction found and wrote."""
+    """What the reserving transaction found and wrote. `profile` is the agent that runs the turn."""
 
     session_id: str
+    profile: str
     admitted: tuple[int, ...]
     limits: Limits | None
     resumed: bool = False
@@ -44,26 +46,31 @@ class Opening:
     """What a feature has to say of a new turn, in the transaction that takes the session.
 
     While `may_begin` says no, what waits in the session goes on waiting, and whoever has said no wakes
-    the session when that is over. `begun` writes of the turn's beginning. A parked turn that goes on is
-    no new one.
+    the session when that is over. `begun` writes of the turn's beginning, `answers` says whose turn it is. A
+    parked turn that goes on is no new one.
     """
 
     name: str
     may_begin: Callable[[Transaction, str], bool] = _always
     begun: Callable[[Transaction, Grant], None] = _nothing
+    answers: Router = nobody_says
+
+
+ModelOf = Callable[[str], str]
+"""The model that a profile would use in the session now."""
 
 
 def begin(
     tx: Transaction,
     grant: Grant,
     *,
-    model: str,
+    model: ModelOf,
     host_id: str,
     takes_up: bool,
     openings: Sequence[Opening] = (),
 ) -> Begun | None:
     """Begins what waits in a session and is for this host to run: a parked turn that was answered, else
-    a new turn, which admits every waiting trigger and is to take in the inbox. What a host has accepted
+    a new turn, which admits the triggers that are for it and is to take in the inbox. What a host has accepted
     that is gone is only for one that `takes_up`."""
     session_id = grant.session_id
     if not _is_open(tx, session_id):
@@ -75,16 +82,21 @@ def begin(
     delivery = inbox.due(tx.all, session_id, host_id, tx.now(), adopts=takes_up)
     if delivery is None and tx.one(TURN_SQL["ours_wait"], session_id, host_id, takes_up) is None:
         return None  # nothing waits, or only what another host has accepted and will run
-    pending = tx.all(TURN_SQL["pending_triggers"], session_id)
-    seqs = tuple(seq for seq, _, _ in pending)
+    answers = answering(tx, session_id, [opening.answers for opening in openings])
+    seqs = answers.seqs
     inbox.begun(tx, grant, host_id)
-    trigger = Trigger(kind=pending[0][1] if pending else delivery or "prompt", seqs=seqs)
-    _started(tx, grant, trigger, model, host_id, openings)
+    trigger = Trigger(kind=answers.kind or delivery or "prompt", seqs=seqs)
+    _started(tx, grant, trigger, answers, model, host_id, openings)
     if seqs:
         tx.append(
             session_id, Ack(admits=seqs), actor=SYSTEM, turn_id=grant.turn_id, fence=grant.fence
         )
-    return Begun(session_id=session_id, admitted=seqs, limits=_limits_of(tx, session_id, seqs))
+    return Begun(
+        session_id=session_id,
+        profile=answers.profile,
+        admitted=seqs,
+        limits=_limits_of(tx, session_id, seqs),
+    )
 
 
 def begin_selected(
@@ -92,7 +104,7 @@ def begin_selected(
     grant: Grant,
     generation: int,
     *,
-    model: str,
+    model: ModelOf,
     host_id: str,
     openings: Sequence[Opening] = (),
 ) -> Begun | None:
@@ -106,8 +118,9 @@ def begin_selected(
     kind = inbox.begun_selected(tx, grant, host_id, generation, tx.now())
     if kind is None:
         return None
-    _started(tx, grant, Trigger(kind=kind), model, host_id, openings)
-    return Begun(session_id=session_id, admitted=(), limits=None)
+    answers = answering(tx, session_id, [opening.answers for opening in openings])
+    _started(tx, grant, Trigger(kind=kind), answers, model, host_id, openings)
+    return Begun(session_id=session_id, profile=answers.profile, admitted=(), limits=None)
 
 
 def _is_open(tx: Transaction, session_id: str) -> bool:
@@ -123,7 +136,8 @@ def _started(
     tx: Transaction,
     grant: Grant,
     trigger: Trigger,
-    model: str,
+    answers: Answering,
+    model: ModelOf,
     host_id: str,
     openings: Sequence[Opening],
 ) -> None:
@@ -134,9 +148,9 @@ def _started(
             turn_id=TurnId(grant.turn_id),
             index=tx.value(TURN_SQL["next_index"], session_id),
             trigger=trigger,
-            model=model,
+            model=model(answers.profile),
             mode=tx.value("SELECT mode FROM sessions WHERE session_id = ?", session_id),
-            profile=tx.value("SELECT profile FROM sessions WHERE session_id = ?", session_id),
+            profile=answers.profile,
             host_id=HostId(host_id),
         ),
         actor=SYSTEM,
@@ -164,6 +178,7 @@ def _resume(tx: Transaction, grant: Grant, host_id: str) -> Begun | None:
     )
     return Begun(
         session_id=grant.session_id,
+        profile=tx.value(SQL["profile_of_turn"], grant.turn_id),
         admitted=(),
         limits=_limits_of(tx, grant.session_id, admitted_by(tx, grant)),
         resumed=True,

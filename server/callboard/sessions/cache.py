@@ -166,7 +166,8 @@ class SessionCache:
 _STATE_TYPES = frozenset(
     {
         "session_created", "agent_spawned", "session_updated", "session_archived", "session_unarchived",
-        "session_closed", "mode_changed", "model_changed",
+        "session_closed", "mode_changed", "model_changed", "member_added", "member_removed",
+        "room_host_changed",
     }
 )  # fmt: skip
 

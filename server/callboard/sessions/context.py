@@ -45,6 +45,8 @@ class SessionContext:
     actor: Actor
     max_output_tokens: int | None = None
     lifecycle: Lifecycle = NO_HOOKS
+    speaker: str | None = None
+    """In a room, the member that runs."""
     _estimate: Estimate = field(factory=Estimate)
     _compactions: int = 0
 
@@ -66,7 +68,9 @@ class SessionContext:
 
     async def _whole(self, nudge: str | None) -> ModelRequest:
         transcript = await self.cache.transcript(self.grant.session_id)
-        messages = transcript.messages(self.settings.tools, turn_id=self.grant.turn_id)
+        messages = transcript.messages(
+            self.settings.tools, turn_id=self.grant.turn_id, speaker=self.speaker
+        )
         if nudge is not None:
             messages = (*messages, UserMessage(blocks=(Text(text=nudge),)))
         return ModelRequest(

@@ -27,7 +27,7 @@ from ..turns.finish import Hook
 from ..turns.live import Cause, LiveTurn
 from ..turns.projection import SQL as TURN_SQL
 from ..turns.reservation import SYSTEM, AlreadyRunning, Grant, NoWork, Reservations, Reserved
-from .beginning import Begun, Opening, begin, begin_selected
+from .beginning import Begun, ModelOf, Opening, begin, begin_selected
 from .inbox import runs as inbox
 from .inbox.state import Started
 from .projection import SQL
@@ -46,8 +46,8 @@ class Runner(Protocol):
 class Dispatcher:
     """Starts and supervises the turns of one host.
 
-    `spawn` gives a task to the host, so that no turn lives in a request; `model_of` names the model
-    that a session would use now; `openings` are asked before a new turn; `hooks` and `completion` are for
+    `spawn` gives a task to the host, so that no turn lives in a request; `models_of` names the model
+    that each agent of a session would use now; `openings` are asked before a new turn; `hooks` and `completion` are for
     the end of a turn that could not be built. A host that `takes_up` goes on with what others have left:
     answers to parked turns, prompts and deliveries that hosts had accepted which are gone. One that does
     not begins only what is asked of it: what it began besides would be interrupted when it goes, which
@@ -60,7 +60,7 @@ class Dispatcher:
         reservations: Reservations,
         *,
         runner: Runner,
-        model_of: Callable[[str], Awaitable[str]],
+        models_of: Callable[[str], Awaitable[ModelOf]],
         spawn: Callable[[Callable[[], Awaitable[None]], str], None],
         openings: Sequence[Opening] = (),
         hooks: Sequence[Hook] = (),
@@ -71,7 +71,7 @@ class Dispatcher:
         self._reservations = reservations
         self._takes_up = takes_up
         self._runner = runner
-        self._model_of = model_of
+        self._models_of = models_of
         self._spawn = spawn
         self._openings = openings
         self.hooks = hooks
@@ -244,7 +244,7 @@ class Dispatcher:
     async def _wake(self, session_id: str) -> str | None:
         if self._stopping is not None:
             return None
-        model = await self._model_of(session_id)
+        model = await self._models_of(session_id)
 
         def commit(tx: Transaction, grant: Grant) -> Begun | None:
             return begin(
@@ -288,7 +288,7 @@ class Dispatcher:
         """
         if self._stopping is not None:
             raise CallboardError("shuttingDown", "the server is stopping; ask another one")
-        model = await self._model_of(session_id)
+        model = await self._models_of(session_id)
 
         def commit(tx: Transaction, grant: Grant) -> Begun | None:
             return begin_selected(

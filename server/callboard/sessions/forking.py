@@ -34,7 +34,7 @@ from ..turns.reservation import Grant, take
 from .content import clean_title
 from .importing import Importing, must_hold
 from .inheriting import INHERITED, Extent, Inheritance
-from .projection import SQL
+from .projection import SQL, find_room
 from .reading import Reading
 from .rewound import Gone
 
@@ -291,6 +291,7 @@ class _Publication:
         importing.begin(tx, plan.session_id, import_id=self.import_id, host_id=self.host_id)
         fence = take(tx, plan.session_id, self.host_id, kind="prepare", turn_id=None)
         assert fence is not None  # its id is new: nobody can have it
+        room = find_room(tx.all, source.session_id)
         created = SessionCreated(
             session_id=SessionId(plan.session_id),
             root_id=SessionId(plan.session_id),
@@ -302,6 +303,9 @@ class _Publication:
             title=plan.title,
             metadata=source.metadata,
             forked_from=plan.origin,
+            members=room.members,
+            host=room.host,
+            burst_budget=room.burst_budget,
         )
         tx.place(
             Record(

@@ -22,7 +22,7 @@ _NOBODY = "nobody is connected who could be asked, and this server is set to ref
 class Permits:
     """Judges the calls of one turn. The mode is read anew for each call, so that switching a session, or
     one `above` it (its parent first), to ``ask`` stops the next write of a turn that runs
-    (coordination 50)."""
+    (coordination 50). `ceiling` is a mode that its agent never leaves."""
 
     def __init__(
         self,
@@ -35,6 +35,7 @@ class Permits:
         approvals: Approvals,
         settings: ApprovalSettings,
         attended: Callable[[], bool],
+        ceiling: Mode = "work",
     ) -> None:
         self._session_id = session_id
         self._line = (session_id, *above)
@@ -44,6 +45,7 @@ class Permits:
         self._approvals = approvals
         self._settings = settings
         self._attended = attended
+        self._ceiling: Mode = ceiling
 
     async def judge(self, tool: Tool, preview: Preview | None) -> Verdict:
         """What policy says of a call of `tool`."""
@@ -56,7 +58,7 @@ class Permits:
         """What mode and rules say by now; a question that was asked is not taken back because whoever
         was there has left."""
         roots = tuple(str(root) for root in self._workspace.roots)
-        mode = narrowest(await self._cache.modes(self._line))
+        mode = narrowest((self._ceiling, *await self._cache.modes(self._line)))
         rules = await self._approvals.rules_for(self._line, roots[0])
         decision = decide(
             Call(

@@ -17,8 +17,9 @@ from callboard_rpc.events import (
 from ..log import sqlfile
 from ..log.record import Record
 from ..log.transaction import Projection, Transaction
+from ..turns.boundary import Query
 from ..turns.usage import add
-from .state import created_by, name_of, title_from
+from .state import Room, created_by, name_of, room_after, room_of, title_from
 
 SQL = sqlfile.load("callboard.sessions")
 
@@ -48,7 +49,28 @@ def _created(tx: Transaction, record: Record) -> None:
         record.pos,
         _dump(None if created.forked_from is None else unstructure(created.forked_from)),
         name_of(record.value),
+        *_row_of(room_of(created)),
     )
+
+
+def _row_of(room: Room) -> tuple[Any, ...]:
+    return orjson.dumps(room.members).decode(), room.host, room.burst_budget
+
+
+def find_room(query: Query, session_id: str) -> Room:
+    """Who takes part in a session, by `Transaction.all` or `Log.glance`; an empty room for one that is not
+    there."""
+    rows = query(SQL["room"], session_id)
+    if not rows:
+        return Room()
+    members, host, budget, _ = rows[0]
+    return Room(members=tuple(orjson.loads(members)), host=host, burst_budget=budget)
+
+
+def _room(tx: Transaction, record: Record) -> None:
+    room = room_after(find_room(tx.all, record.session_id), record.value)
+    tx.execute(SQL["set_room"], *_row_of(room), record.session_id)
+    _touch(tx, record)
 
 
 def _rewound(tx: Transaction, record: Record) -> None:
@@ -85,6 +107,8 @@ def _updated(tx: Transaction, record: Record) -> None:
                 tx.execute(SQL["set_pinned"], int(value), record.session_id)
             case "metadata":
                 tx.execute(SQL["set_metadata"], _dump(value), record.session_id)
+            case "burstBudget":
+                _room(tx, record)
             case _:
                 pass
     _touch(tx, record)
@@ -154,6 +178,9 @@ PROJECTION = Projection(
         "session_archived": _archived,
         "session_unarchived": _archived,
         "session_closed": _closed,
+        "member_added": _room,
+        "member_removed": _room,
+        "room_host_changed": _room,
         "mode_changed": _mode,
         "model_changed": _model,
         "message": _message,

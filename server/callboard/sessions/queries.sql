@@ -1,7 +1,14 @@
 -- name: insert_session
 INSERT INTO sessions (session_id, root_id, parent_id, depth, cwd, directories, profile, mode, model,
-                      title, metadata, created_at, updated_at, updated_pos, forked_from, agent_name)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+                      title, metadata, created_at, updated_at, updated_pos, forked_from, agent_name,
+                      members, room_host, burst_budget)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: room
+SELECT members, room_host, burst_budget, profile FROM sessions WHERE session_id = ?;
+
+-- name: set_room
+UPDATE sessions SET members = ?, room_host = ?, burst_budget = ? WHERE session_id = ?;
 
 -- name: touch
 UPDATE sessions SET updated_at = ?, updated_pos = ? WHERE session_id = ?;
@@ -137,7 +144,7 @@ SELECT s.session_id, s.root_id, s.parent_id, s.depth, s.cwd, s.directories, s.pr
        (SELECT count(*) FROM approvals a
         WHERE a.state = 'pending' AND a.session_id = s.session_id),
        (SELECT 1 FROM turns p WHERE p.session_id = s.session_id AND p.state = 'parked'),
-       s.forked_from
+       s.forked_from, s.members
 FROM sessions s JOIN heads h ON h.session_id = s.session_id
 LEFT JOIN owners o ON o.session_id = s.session_id
 WHERE s.session_id = ?;
@@ -158,7 +165,7 @@ SELECT s.session_id, s.root_id, s.parent_id, s.depth, s.cwd, s.directories, s.pr
        (SELECT count(*) FROM approvals a
         WHERE a.state = 'pending' AND a.session_id = s.session_id) AS own_approvals,
        (SELECT 1 FROM turns p WHERE p.session_id = s.session_id AND p.state = 'parked') AS parked,
-       s.forked_from
+       s.forked_from, s.members
 FROM sessions s JOIN heads h ON h.session_id = s.session_id
 LEFT JOIN owners o ON o.session_id = s.session_id
 WHERE s.updated_pos < :before
@@ -252,3 +259,10 @@ FROM part GROUP BY session_id, model, currency ORDER BY session_id, model, curre
 
 -- name: session_place
 SELECT closed, archived, root_id, depth FROM sessions WHERE session_id = ?;
+
+-- Who runs a turn: as its beginning says, else the session's own.
+-- name: profile_of_turn
+SELECT coalesce(json_extract(e.data, '$.profile'), s.profile) FROM turns t
+JOIN sessions s ON s.session_id = t.session_id
+JOIN events e ON e.session_id = t.session_id AND e.seq = t.started_seq
+WHERE t.turn_id = ?;

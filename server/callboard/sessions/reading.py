@@ -22,7 +22,7 @@ def session_of(row: tuple[Any, ...]) -> Session:
         session_id, root_id, parent_id, depth, cwd, directories, profile, mode, model, title,
         metadata, archived, pinned, closed, created_at, updated_at, _updated_pos, last_outcome,
         usage, head_seq, fence, host_id, turn_id, kind, queued, approvals, own_approvals, parked,
-        forked_from,
+        forked_from, members,
     ) = row  # fmt: skip
     running = fence is not None and kind == "run"
     status: SessionStatus
@@ -60,6 +60,7 @@ def session_of(row: tuple[Any, ...]) -> Session:
         forked_from=None
         if forked_from is None
         else structure_lenient(orjson.loads(forked_from), ForkedFrom),
+        members=tuple(orjson.loads(members)),
     )
 
 

@@ -130,14 +130,16 @@ class TurnRunner:
         services = self._services
         state = await services.cache.state(live.session_id)
         settings = services.settings(state.cwd)
-        profile = services.profiles(state.cwd).get(state.profile)
+        profile = services.profiles(state.cwd).get(begun.profile)
         workspace = _workspace(state)
         model = await services.catalog.resolve(
             state.model or profile.model, text_tool_calls=profile.text_tool_calls
         )
         scope = narrow(None if profile.tools is None else frozenset(profile.tools), state.tools)
         above = await services.cache.above(state)
-        name = state.agent_name or profile.name
+        # a member may do no more than its profile says, in whatever mode the room is
+        ceiling: Mode = (profile.mode or "work") if state.members else "work"
+        name = profile.name if state.members else state.agent_name or profile.name
         author = Author(kind="agent", name=name, id=live.session_id)
         actor = Actor(kind="agent", id=live.session_id, name=name)
         numbering = Numbering(
@@ -152,6 +154,7 @@ class TurnRunner:
             approvals=services.approvals,
             settings=_careful(settings.approvals, services.log, live.session_id),
             attended=services.attended,
+            ceiling=ceiling,
         )
         hooks = services.lifecycle.of(
             settings,
@@ -167,7 +170,7 @@ class TurnRunner:
 
         def context_of(call_id: CallId) -> ToolContext:
             known = (services.cache.read(each) for each in (live.session_id, *above))
-            modes: list[Mode] = [each.mode for each in known if each is not None]
+            modes: list[Mode] = [ceiling, *(each.mode for each in known if each is not None)]
 
             def emit(text: str) -> None:
                 live.touch()
@@ -179,7 +182,7 @@ class TurnRunner:
                 turn=live.turn_id,
                 fence=live.grant.fence,
                 call_id=call_id,
-                mode=narrowest(modes) if modes else state.mode,
+                mode=narrowest(modes if len(modes) > 1 else (ceiling, state.mode)),
                 emit=emit,
                 blobs=blobs,
                 environment=environment,
@@ -216,7 +219,7 @@ class TurnRunner:
         )
         tools = services.registry.specs(scope) if model.card.supports_tools else ()
         limits = turn_limits(settings, profile.limits, begun.limits)
-        sections = prompt_sections(profile, settings, workspace)
+        sections = prompt_sections(profile, settings, workspace, others=_others(state, name))
         prompt_log.note(live.session_id, live.turn_id, sections, tools, services.redactor)
         context = SessionContext(
             log=services.log,
@@ -226,7 +229,7 @@ class TurnRunner:
             system=prompt_log.joined(sections),
             tools=tools,
             settings=ContextSettings(
-                tools=profile.context_tools or settings.context.tools,
+                tools="audit" if state.members else profile.context_tools or settings.context.tools,
                 window=model.card.context_window or settings.context.window_default,
                 reserved_output=settings.context.reserved_output,
                 compact_at=settings.context.compact_at,
@@ -235,6 +238,7 @@ class TurnRunner:
             actor=actor,
             max_output_tokens=model.card.max_output_tokens,
             lifecycle=hooks,
+            speaker=name if state.members else None,
         )
         return Turn(
             live=live,
@@ -333,11 +337,28 @@ def retry_policy(limits: TurnLimits, asked: Limits | None) -> RetryPolicy:
     return UNTIL_CANCELLED if asked is not None and asked.retry == "until_cancelled" else BOUNDED
 
 
+def _others(state: SessionState, name: str) -> tuple[str, ...]:
+    """The other members of a room, each once, in their order."""
+    own = name.casefold()
+    return tuple(each for each in state.members if each.casefold() != own)
+
+
+def room_note(others: Sequence[str]) -> str:
+    """What a member is told of the others; nothing where there are none, so that an agent that is alone reads
+    the same bytes with a room and without (session-messaging 9)."""
+    if not others:
+        return ""
+    return (
+        f"Others take part in this conversation: {', '.join(others)}. To have one of them answer you, address "
+        "it in your last message, as @name; nobody answers otherwise."
+    )
+
+
 def prompt_sections(
-    profile: Profile, settings: Settings, workspace: FolderWorkspace
+    profile: Profile, settings: Settings, workspace: FolderWorkspace, *, others: Sequence[str] = ()
 ) -> Mapping[str, str]:
     """The system prompt by its parts: the profile's prompt, the configured instructions, where we are,
-    and the folder's AGENTS.md. Blank where there is nothing.
+    who else is in the room, and the folder's AGENTS.md. Blank where there is nothing.
 
     Nothing in it changes from request to request, so that a provider's prompt cache holds.
     """
@@ -345,5 +366,6 @@ def prompt_sections(
         "profile": profile.prompt,
         "instructions": settings.instructions or "",
         "place": f"Working directory: {workspace.root}\nOperating system: {platform.system()}",
+        "room": room_note(others),
         "AGENTS.md": read_instructions(workspace.root).render(),
     }

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from attrs import frozen
 
 from callboard_rpc.common import (
+    UNSET,
     Actor,
     Content,
     HostId,
@@ -51,6 +52,7 @@ from .dispatch import Dispatcher
 from .inbox import deliveries as inbox
 from .projection import SQL
 from .reading import Reading, refuse_unless_open
+from .state import Room
 
 T = TypeVar("T")
 
@@ -123,8 +125,9 @@ class Sessions:
         title: str | None = None,
         additional_directories: Sequence[str] = (),
         metadata: Json | None = None,
+        room: Room = Room(),  # noqa: B008 - a value
     ) -> Session:
-        """A new session in an existing folder. Raises pathNotFound."""
+        """A new session in an existing folder; who is in its `room` has been checked. Raises pathNotFound."""
         folder = _existing_folder(cwd)
         more = tuple(str(_existing_folder(path)) for path in additional_directories)
 
@@ -143,6 +146,9 @@ class Sessions:
                     model=model,
                     title=clean_title(title),
                     metadata=all_well_formed(metadata),
+                    members=room.members,
+                    host=room.host,
+                    burst_budget=room.burst_budget,
                 ),
                 actor=by,
             )
@@ -161,6 +167,7 @@ class Sessions:
         metadata: Json | Unset | None,
         mode: Mode | Unset,
         model: str | Unset | None,
+        burst_budget: int | Unset | None = UNSET,
     ) -> Session:
         """Changes what is given; a turn that runs sees the new mode at its next call."""
         changes: Json = {}
@@ -170,6 +177,8 @@ class Sessions:
             changes["pinned"] = pinned
         if not isinstance(metadata, Unset):
             changes["metadata"] = all_well_formed(metadata)
+        if not isinstance(burst_budget, Unset):
+            changes["burstBudget"] = burst_budget
 
         def commit(tx: Transaction) -> None:
             _must_exist(tx, session_id)

@@ -9,15 +9,60 @@ from attrs import frozen
 from callboard_rpc.common import Mode, TextContent
 from callboard_rpc.events import (
     AgentSpawned,
+    MemberAdded,
+    MemberRemoved,
     Message,
     ModeChanged,
     ModelChanged,
+    RoomHostChanged,
     SessionArchived,
     SessionClosed,
     SessionCreated,
     SessionUnarchived,
     SessionUpdated,
 )
+
+
+@frozen(kw_only=True)
+class Room:
+    """Who takes part in a session, in the order in which they came, and who of them answers when nobody is
+    addressed: `host`, else the first. `burst_budget` None is as configured."""
+
+    members: tuple[str, ...] = ()
+    host: str | None = None
+    burst_budget: int | None = None
+
+    def named(self, name: str) -> str | None:
+        """The member that is called so, in whatever case."""
+        wanted = name.casefold()
+        return next((each for each in self.members if each.casefold() == wanted), None)
+
+    def answers(self) -> str | None:
+        """Who answers when nobody is addressed; None without members."""
+        if self.host is not None and self.host in self.members:
+            return self.host
+        return self.members[0] if self.members else None
+
+
+def room_after(room: Room, event: Any) -> Room:
+    """A room after an event of its session."""
+    match event:
+        case MemberAdded(name=name) if room.named(name) is None:
+            return attrs.evolve(room, members=(*room.members, name))
+        case MemberRemoved(name=name):
+            left = tuple(each for each in room.members if each != name)
+            return attrs.evolve(room, members=left, host=None if room.host == name else room.host)
+        case RoomHostChanged(name=name):
+            return attrs.evolve(room, host=name)
+        case SessionUpdated(changes=changes) if "burstBudget" in changes:
+            return attrs.evolve(room, burst_budget=changes["burstBudget"])
+        case _:
+            return room
+
+
+def room_of(created: SessionCreated) -> Room:
+    """A session's room from its start."""
+    return Room(members=created.members, host=created.host, burst_budget=created.burst_budget)
 
 
 @frozen(kw_only=True)
@@ -39,6 +84,12 @@ class SessionState:
     pinned: bool = False
     archived: bool = False
     closed: bool = False
+    room: Room = Room()
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """The agents that take part, by their profiles; none where the session's own answers alone."""
+        return self.room.members
 
 
 _TITLE_CHARS = 72
@@ -97,6 +148,7 @@ def apply(state: SessionState | None, event: Any) -> SessionState | None:
             directories=created.additional_directories,
             tools=None if created.tools is None else frozenset(created.tools),
             agent_name=name_of(event),
+            room=room_of(created),
         )
     if state is None:
         return None
@@ -105,7 +157,7 @@ def apply(state: SessionState | None, event: Any) -> SessionState | None:
             return attrs.evolve(state, title=title_from(event))
         case SessionUpdated(changes=changes):
             known = {key: changes[key] for key in ("title", "pinned") if key in changes}
-            return attrs.evolve(state, **known)
+            return attrs.evolve(state, room=room_after(state.room, event), **known)
         case ModeChanged(mode=mode):
             return attrs.evolve(state, mode=mode)
         case ModelChanged(model=model):
@@ -116,6 +168,8 @@ def apply(state: SessionState | None, event: Any) -> SessionState | None:
             return attrs.evolve(state, archived=False)
         case SessionClosed():
             return attrs.evolve(state, closed=True)
+        case MemberAdded() | MemberRemoved() | RoomHostChanged():
+            return attrs.evolve(state, room=room_after(state.room, event))
         case _:
             return state
 

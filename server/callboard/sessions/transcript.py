@@ -3,6 +3,8 @@
 A person's message stands where an ``ack`` admitted it, not where it arrived, so that a prompt that
 came while the agent was busy follows the answer that it interrupted. A summary stands for all up to
 its `covers_through` (session-messaging 4). Tool traffic is replayed or left out, as the session has it.
+What wakes an agent by the clock is context of its own turn alone; in a room, what other members say is
+said to the one that runs.
 """
 
 from collections.abc import Sequence
@@ -27,6 +29,7 @@ from callboard_rpc.events import (
     Directive,
     Message,
     PromptUpdated,
+    ScheduleFired,
     Summary,
     ToolCall,
     ToolResult,
@@ -57,7 +60,9 @@ class _Said:
 
     pos: int
     record: Record
-    value: Message | Directive | Summary
+    value: Message | Directive | Summary | ScheduleFired
+    turn_id: str | None = None
+    """The only turn that it is for."""
     made: UserMessage | None = None
     """What became of it, until it changes: a step need not make the whole past anew."""
 
@@ -73,8 +78,14 @@ class _Answered:
     message: Message | None = None
     calls: list[ToolCall] = field(factory=list[ToolCall])
     results: dict[str, ToolResult] = field(factory=dict[str, ToolResult])
-    made: dict[bool, list[ModelMessage]] = field(factory=dict[bool, list[ModelMessage]])
-    """What became of it, with its calls or without, until it changes."""
+    made: dict[tuple[bool, bool], list[ModelMessage]] = field(
+        factory=dict[tuple[bool, bool], list[ModelMessage]]
+    )
+    """What became of it, with its calls or without, as one's own or another's, until it changes."""
+
+    @property
+    def speaker(self) -> str | None:
+        return None if self.message is None else self.message.author.name
 
 
 _Entry: TypeAlias = _Said | _Answered
@@ -93,7 +104,9 @@ class Transcript:
         self._by_call: dict[str, _Answered] = {}
         self.large: list[Record] = []
         """Records whose texts are cut; `complete` brings the whole."""
-        self._made: dict[tuple[ToolContextMode, str | None], tuple[ModelMessage, ...]] = {}
+        self._made: dict[
+            tuple[ToolContextMode, str | None, str | None], tuple[ModelMessage, ...]
+        ] = {}
 
     @classmethod
     def of(cls, records: Sequence[Record]) -> "Transcript":
@@ -111,7 +124,7 @@ class Transcript:
         match record.type:
             case "message":
                 self._message(record)
-            case "directive":
+            case "directive" | "schedule_fired":
                 self._held[record.seq] = record
             case "ack":
                 self._admit(record)
@@ -171,7 +184,10 @@ class Transcript:
         for seq in ack.admits:
             held = self._held.pop(seq, None)
             if held is not None:
-                self._entries.append(_Said(pos=record.seq, record=held, value=held.value))
+                only = record.turn_id if held.type == "schedule_fired" else None
+                self._entries.append(
+                    _Said(pos=record.seq, record=held, value=held.value, turn_id=only)
+                )
 
     def _summarise(self, record: Record) -> None:
         summary: Summary = record.value
@@ -189,7 +205,9 @@ class Transcript:
             return
         for entry in self._entries:
             if isinstance(entry, _Said):
-                if entry.record is record and isinstance(value, Message | Directive | Summary):
+                if entry.record is record and isinstance(
+                    value, Message | Directive | Summary | ScheduleFired
+                ):
                     entry.value, entry.made = value, None
                 continue
             entry.made.clear()
@@ -222,17 +240,13 @@ class Transcript:
     @property
     def length(self) -> int:
         """How many entries are context by themselves: messages, directives and summaries."""
-        return sum(
-            1
-            for entry in self._entries
-            if isinstance(entry, _Said) or (entry.message is not None and _spoken(entry.message))
-        )
+        return sum(1 for entry in self._entries if _counts(entry))
 
     def last_requests(self, limit: int = 3) -> list[str]:
         """The texts of the newest person's messages in context, oldest first."""
         texts: list[str] = []
         for entry in reversed(self._entries):
-            if isinstance(entry, _Said) and not isinstance(entry.value, Summary):
+            if isinstance(entry, _Said) and isinstance(entry.value, Message | Directive):
                 texts.append(
                     "\n".join(b.text for b in _user_blocks(entry.value) if isinstance(b, Text))
                 )
@@ -249,40 +263,78 @@ class Transcript:
         return None
 
     def messages(
-        self, tools: ToolContextMode, *, turn_id: str | None = None
+        self, tools: ToolContextMode, *, turn_id: str | None = None, speaker: str | None = None
     ) -> tuple[ModelMessage, ...]:
         """The context in order. Begins with a user message; consecutive ones are joined.
 
         With ``audit``, tool traffic is that of the turn `turn_id` alone: a model that did not see
-        its own results would ask for them for ever. Between two records the answer is one and the
-        same object.
+        its own results would ask for them for ever. In a room, `speaker` is the member that reads it: what
+        others have said is user role, by their names. Between two records the answer is one and the same
+        object.
         """
-        made = self._made.get((tools, turn_id))
+        made = self._made.get((tools, turn_id, speaker))
         if made is None:
-            made = self._made[tools, turn_id] = self._make(tools, turn_id)
+            made = self._made[tools, turn_id, speaker] = self._make(tools, turn_id, speaker)
         return made
 
-    def _make(self, tools: ToolContextMode, turn_id: str | None) -> tuple[ModelMessage, ...]:
+    def _make(
+        self, tools: ToolContextMode, turn_id: str | None, speaker: str | None
+    ) -> tuple[ModelMessage, ...]:
         out: list[ModelMessage] = []
         for entry in self._entries:
             match entry:
+                case _Said(turn_id=only) if only is not None and only != turn_id:
+                    pass  # it was for another turn
                 case _Said():
                     said = entry.made
                     if said is None:
                         said = entry.made = UserMessage(blocks=_user_blocks(entry.value))
-                    if out and isinstance(last := out[-1], UserMessage):
-                        out[-1] = UserMessage(blocks=(*last.blocks, *said.blocks))
-                    else:
-                        out.append(said)
+                    _add_user(out, said)
                 case _Answered():
-                    whole = tools == "replay" or (turn_id is not None and entry.turn_id == turn_id)
-                    made = entry.made.get(whole)
+                    own = turn_id is not None and entry.turn_id == turn_id
+                    other = not own and speaker is not None and entry.speaker != speaker
+                    whole = own or (tools == "replay" and not other)
+                    made = entry.made.get((whole, other))
                     if made is None:
-                        made = entry.made[whole] = _answer_messages(entry, whole=whole)
-                    out.extend(made)
+                        made = entry.made[whole, other] = (
+                            _heard(entry) if other else _answer_messages(entry, whole=whole)
+                        )
+                    for each in made:
+                        if isinstance(each, UserMessage):
+                            _add_user(out, each)
+                        else:
+                            out.append(each)
         while out and not isinstance(out[0], UserMessage):
             out.insert(0, UserMessage(blocks=(Text(text="(The conversation goes on.)"),)))
         return tuple(out)
+
+
+def _counts(entry: _Entry) -> bool:
+    match entry:
+        case _Said(turn_id=only):
+            return only is None
+        case _Answered(message=message):
+            return message is not None and _spoken(message)
+
+
+def _add_user(out: list[ModelMessage], message: UserMessage) -> None:
+    """Joins what is said to the agent in one go."""
+    if out and isinstance(last := out[-1], UserMessage):
+        out[-1] = UserMessage(blocks=(*last.blocks, *message.blocks))
+    else:
+        out.append(message)
+
+
+def _heard(entry: _Answered) -> list[ModelMessage]:
+    """What another member has said: its words and nothing of how it came to them."""
+    if entry.message is None:
+        return []
+    texts = [b.text for b in entry.message.content if isinstance(b, TextContent) and b.text.strip()]
+    if not texts:
+        return []
+    name = escape(entry.message.author.name)
+    body = escape("\n\n".join(texts), quote=False)
+    return [UserMessage(blocks=(Text(text=f'<member name="{name}">\n{body}\n</member>'),))]
 
 
 def _with_value(record: Record, value: Any) -> Record:
@@ -297,8 +349,10 @@ def _spoken(message: Message) -> bool:
     return any(isinstance(b, TextContent) and b.text.strip() for b in message.content)
 
 
-def _user_blocks(value: Message | Directive | Summary) -> tuple[Text | Image, ...]:
+def _user_blocks(value: Message | Directive | Summary | ScheduleFired) -> tuple[Text | Image, ...]:
     match value:
+        case ScheduleFired(prompt=prompt):
+            return (Text(text=prompt),)
         case Summary():
             return (_summary_block(value),)
         case Directive(text=text, context=context):

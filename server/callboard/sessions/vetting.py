@@ -44,6 +44,7 @@ _UPDATES: Final[dict[str, tuple[type, ...]]] = {
     "title": (str, type(None)),
     "pinned": (bool,),
     "metadata": (dict, type(None)),
+    "burstBudget": (int, type(None)),
 }
 _LARGEST: Final = 2**63 - 1
 _NAMED = 100

@@ -49,24 +49,28 @@ def _on_message(tx: Transaction, record: Record) -> None:
             SQL["insert_trigger"],
             record.session_id,
             record.seq,
-            said.delivered.kind if said.delivered else "prompt",
+            _kind_of(said),
             said.delivery or "queue",
             said.client_message_id,
             said.host_id,
         )
 
 
+def _kind_of(said: Message) -> str:
+    if said.delivered is not None:
+        return said.delivered.kind
+    return "peer" if said.author.kind == "peer" else "prompt"
+
+
+def insert_trigger(tx: Transaction, record: Record, kind: str, host_id: str | None) -> None:
+    """Makes a feature's event wake its session, as a trigger of `kind` that `host_id` is to run while it
+    lives: for the feature's own projection."""
+    tx.execute(SQL["insert_trigger"], record.session_id, record.seq, kind, "queue", None, host_id)
+
+
 def _on_directive(tx: Transaction, record: Record) -> None:
     directive: Directive = record.value
-    tx.execute(
-        SQL["insert_trigger"],
-        record.session_id,
-        record.seq,
-        "directive",
-        "queue",
-        None,
-        directive.host_id,
-    )
+    insert_trigger(tx, record, "directive", directive.host_id)
 
 
 def _on_ack(tx: Transaction, record: Record) -> None:

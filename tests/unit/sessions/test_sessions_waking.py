@@ -220,12 +220,12 @@ async def test_a_prompt_is_written_down_before_its_request_hears_of_what_keeps_i
     """Whoever has asked with a key asks again after a failure: the prompt must be known by then."""
     async with host_with(tmp_path, Player([])) as host:
         session_id = await new_session(host, tmp_path)
-        model_of = host.dispatcher._model_of  # pyright: ignore[reportPrivateUsage]
+        model_of = host.dispatcher._models_of  # pyright: ignore[reportPrivateUsage]
 
         async def broken(_: str) -> str:
             raise RuntimeError("the file of keys is broken")
 
-        host.dispatcher._model_of = broken  # pyright: ignore[reportPrivateUsage]
+        host.dispatcher._models_of = broken  # pyright: ignore[reportPrivateUsage]
         go_on = threading.Event()
         ahead = host.log.submit(lambda tx: go_on.wait(20))
         saying = asyncio.ensure_future(say(host, session_id, "hello"))
@@ -237,6 +237,6 @@ async def test_a_prompt_is_written_down_before_its_request_hears_of_what_keeps_i
             await saying
         assert await ahead
         (said,) = [r for r in await log_of(host, session_id) if r.type == "message"]
-        host.dispatcher._model_of = model_of  # pyright: ignore[reportPrivateUsage]
+        host.dispatcher._models_of = model_of  # pyright: ignore[reportPrivateUsage]
         await host.dispatcher.wake(session_id)
         await answered_once(host, session_id, said.seq)

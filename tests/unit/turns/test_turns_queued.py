@@ -31,7 +31,9 @@ async def test_execution_10_a_run_for_another_session_executes_nothing(tmp_path:
         async with reserved.reservation as reservation:
             live = LiveTurn(reservation.grant)
             with pytest.raises(ValueError, match=other):
-                await runner(live, Begun(session_id=other, admitted=(), limits=None))
+                await runner(
+                    live, Begun(session_id=other, profile="default", admitted=(), limits=None)
+                )
         assert on.puppet.requests == []
         assert await owned(on.host) == 0
         for session_id in (mine, other):
@@ -46,7 +48,7 @@ async def test_execution_10_a_run_that_was_begun_for_another_session_fails_and_i
         runner = on.host.dispatcher._runner
 
         async def mistaken(live: LiveTurn, begun: Begun) -> None:
-            await runner(live, Begun(session_id=other, admitted=(), limits=None))
+            await runner(live, Begun(session_id=other, profile="default", admitted=(), limits=None))
 
         on.host.dispatcher._runner = mistaken
         await on.say(mine, "go")
