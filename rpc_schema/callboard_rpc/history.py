@@ -53,7 +53,8 @@ class QueuedPrompt:
     """A prompt that no turn has taken in yet, with its content as it would be read now.
 
     `event_seq` names it. A steer waits for the running turn's next step, the others for its end.
-    `updated_at` is when its content was changed last.
+    `updated_at` is when its content was changed last. Of what wakes the agent without words of a person or
+    of another agent (a ``mention`` in a room, a ``schedule``) `message_id` is the event's own.
     """
 
     event_seq: int
@@ -62,7 +63,7 @@ class QueuedPrompt:
     content: tuple[Content, ...]
     delivery: Delivery
     at: str
-    kind: Literal["prompt", "directive"] = "prompt"
+    kind: Literal["prompt", "directive", "mention", "schedule"] = "prompt"
     client_message_id: str | None = None
     updated_at: str | None = None
 

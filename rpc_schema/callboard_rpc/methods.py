@@ -275,7 +275,15 @@ _TABLE = (
         params=SessionPromptParams,
         result=SessionPromptResult,
         mutates=True,
-        errors=(*_OPEN, "queueFull", "messageTooLarge", "pathDenied", "pathNotFound", *_STORE),
+        errors=(
+            *_OPEN,
+            "notAMember",
+            "queueFull",
+            "messageTooLarge",
+            "pathDenied",
+            "pathNotFound",
+            *_STORE,
+        ),
         doc="Durable prompt; starts, queues or steers.",
     ),
     Method(
@@ -306,7 +314,7 @@ _TABLE = (
         result=SessionResult,
         mutates=True,
         errors=(*_SESSION, "modelUnavailable"),
-        doc="Changes title, pin, metadata, mode, model.",
+        doc="Changes title, pin, metadata, mode, model, burst budget.",
     ),
     Method(
         name="session/archive",
@@ -682,7 +690,7 @@ _TABLE = (
         params=MemberAddParams,
         result=RoomResult,
         mutates=True,
-        errors=(*_OPEN, "profileNotFound", "limitReached", *_STORE),
+        errors=(*_OPEN, "rootOnly", "profileNotFound", "limitReached", *_STORE),
         doc="Adds an agent to a session.",
     ),
     Method(

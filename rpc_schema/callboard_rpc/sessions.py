@@ -161,12 +161,14 @@ class SessionPromptParams:
 
 @frozen(kw_only=True)
 class SessionPromptResult:
-    """The prompt is durable. `turn_id` is the turn that answers it, when that is already known."""
+    """The prompt is durable. `turn_id` is the turn that answers it, when that is already known. `warning` says
+    that it addresses somebody who takes no part in the room, and who answers instead."""
 
     event_seq: int
     outcome: PromptOutcome
     cursor: Cursor
     turn_id: TurnId | None = None
+    warning: str | None = None
 
 
 @frozen(kw_only=True)

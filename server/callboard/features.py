@@ -30,12 +30,14 @@ from .turns.finish import Hook
 
 @frozen(kw_only=True)
 class Ground:
-    """What a feature's service is built on. `model_of` names the model that a session would use now;
-    `spawn` gives a task to the host; `opened` are the sessions that somebody works with through it. `services` are those of all features, by name, once they are built:
+    """What a feature's service is built on. `model_of` names the model that a session (or one of several agents
+    in it, by its profile) would use now;
+    `settings_for` is the configuration as it is in a folder, read anew; `spawn` gives a task to the host; `opened` are the sessions that somebody works with through it. `services` are those of all features, by name, once they are built:
     for whoever works with another one, when it does."""
 
     host_id: str
     settings: Settings
+    settings_for: Callable[[str], Settings]
     log: Log
     cache: SessionCache
     reading: Reading
@@ -45,7 +47,7 @@ class Ground:
     catalog: ModelCatalog
     registry: ToolRegistry
     profiles: Callable[[str], ProfileBook]
-    model_of: Callable[[str], Awaitable[str]]
+    model_of: Callable[..., Awaitable[str]]
     spawn: Callable[[Callable[[], Awaitable[None]], str], None]
     opened: OpenedSessions
     services: Mapping[str, Any]

@@ -34,6 +34,7 @@ from .log.writer import WalLimits
 from .models.catalog import ModelCatalog, ModelSettings
 from .models.http import HttpClient, Timeouts
 from .models.keys import KeyRing
+from .rooms.feature import feature as rooms
 from .sessions import projection as sessions_projection
 from .sessions.beginning import ModelOf
 from .sessions.cache import SessionCache
@@ -94,7 +95,7 @@ _LOOK_AGAIN_S = 1.0
 
 def builtin_features(settings: Settings) -> tuple[Feature, ...]:
     """The features of every host."""
-    return (agents(settings), groups())
+    return (agents(settings), groups(), rooms(settings))
 
 
 @define(kw_only=True)
@@ -374,9 +375,9 @@ def _compose(
             # the turn says what is wrong with it, for all to see and in the log
             return settings.model or "unknown/unknown"
 
-    async def model_of(session_id: str) -> str:
+    async def model_of(session_id: str, profile: str | None = None) -> str:
         state = await cache.state(session_id)
-        return await model_for(state, state.profile)
+        return await model_for(state, profile or state.profile)
 
     async def models_of(session_id: str) -> ModelOf:
         state = await cache.state(session_id)

@@ -1195,7 +1195,8 @@ local M = {}
 ---A prompt that no turn has taken in yet, with its content as it would be read now.
 ---
 ---`event_seq` names it. A steer waits for the running turn's next step, the others for its end.
----`updated_at` is when its content was changed last.
+---`updated_at` is when its content was changed last. Of what wakes the agent without words of a person or
+---of another agent (a ``mention`` in a room, a ``schedule``) `message_id` is the event's own.
 ---@class callboard.QueuedPrompt
 ---@field eventSeq integer
 ---@field messageId callboard.MessageId
@@ -1203,7 +1204,7 @@ local M = {}
 ---@field content callboard.Content[]
 ---@field delivery callboard.Delivery
 ---@field at string
----@field kind? "prompt"|"directive"|string
+---@field kind? "prompt"|"directive"|"mention"|"schedule"|string
 ---@field clientMessageId? string
 ---@field updatedAt? string
 
@@ -1734,12 +1735,14 @@ local M = {}
 ---@field idempotencyKey? string
 ---@field _meta? table<string, any>
 
----The prompt is durable. `turn_id` is the turn that answers it, when that is already known.
+---The prompt is durable. `turn_id` is the turn that answers it, when that is already known. `warning` says
+---that it addresses somebody who takes no part in the room, and who answers instead.
 ---@class callboard.SessionPromptResult
 ---@field eventSeq integer
 ---@field outcome callboard.PromptOutcome
 ---@field cursor callboard.Cursor
 ---@field turnId? callboard.TurnId
+---@field warning? string
 
 ---In the order in which they will be taken in.
 ---@class callboard.SessionQueueParams
@@ -2386,7 +2389,7 @@ M.methods = {
   ["session/turns"] = "session/turns",
   -- Shows it again. SessionMutateParams -> SessionResult
   ["session/unarchive"] = "session/unarchive",
-  -- Changes title, pin, metadata, mode, model. SessionUpdateParams -> SessionResult
+  -- Changes title, pin, metadata, mode, model, burst budget. SessionUpdateParams -> SessionResult
   ["session/update"] = "session/update",
   -- Tokens and cost by run, model, session and tree. SessionUsageParams -> SessionUsageResult
   ["session/usage"] = "session/usage",

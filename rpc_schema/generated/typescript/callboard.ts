@@ -1433,7 +1433,8 @@ export interface PromptUpdated {
  * A prompt that no turn has taken in yet, with its content as it would be read now.
  *
  * `event_seq` names it. A steer waits for the running turn's next step, the others for its end.
- * `updated_at` is when its content was changed last.
+ * `updated_at` is when its content was changed last. Of what wakes the agent without words of a person or
+ * of another agent (a ``mention`` in a room, a ``schedule``) `message_id` is the event's own.
  */
 export interface QueuedPrompt {
   eventSeq: number;
@@ -1442,7 +1443,7 @@ export interface QueuedPrompt {
   content: Content[];
   delivery: Delivery;
   at: string;
-  kind?: Open<"prompt" | "directive">;
+  kind?: Open<"prompt" | "directive" | "mention" | "schedule">;
   clientMessageId?: string | null;
   updatedAt?: string | null;
 }
@@ -2065,12 +2066,16 @@ export interface SessionPromptParams {
   _meta?: JsonObject | null;
 }
 
-/** The prompt is durable. `turn_id` is the turn that answers it, when that is already known. */
+/**
+ * The prompt is durable. `turn_id` is the turn that answers it, when that is already known. `warning` says
+ * that it addresses somebody who takes no part in the room, and who answers instead.
+ */
 export interface SessionPromptResult {
   eventSeq: number;
   outcome: PromptOutcome;
   cursor: Cursor;
   turnId?: TurnId | null;
+  warning?: string | null;
 }
 
 /** In the order in which they will be taken in. */
@@ -2850,7 +2855,7 @@ export interface Requests {
   "session/turns": { params: SessionTurnsParams; result: TurnPage };
   /** Shows it again. */
   "session/unarchive": { params: SessionMutateParams; result: SessionResult };
-  /** Changes title, pin, metadata, mode, model. */
+  /** Changes title, pin, metadata, mode, model, burst budget. */
   "session/update": { params: SessionUpdateParams; result: SessionResult };
   /** Tokens and cost by run, model, session and tree. */
   "session/usage": { params: SessionUsageParams; result: SessionUsageResult };

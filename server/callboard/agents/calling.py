@@ -103,6 +103,7 @@ def caller_of(context: ToolContext) -> Caller:
         by=Actor(kind="agent", id=context.session),
         grant=grant_of(context),
         call_id=context.call_id,
+        profile=context.profile,
     )
 
 

@@ -26,13 +26,15 @@ from .spawning import Delegation, Spawn
 class Caller:
     """Who acts on agents: a session's run, or a person in a session's place.
 
-    `parent_id` is the session whose agents they are; `grant` the run, where one acts.
+    `parent_id` is the session whose agents they are; `grant` the run, where one acts, and `profile` whose run
+    it is: in a room one of several, each with rights of its own. None is the session's.
     """
 
     parent_id: str
     by: Actor
     grant: Grant | None = None
     call_id: CallId | None = None
+    profile: str | None = None
 
 
 @frozen(kw_only=True)
@@ -49,6 +51,12 @@ class Wanted:
     task_id: str | None = None
 
 
+class ModelOf(Protocol):
+    """The model that a session's agent `profile` (None: the session's own) would use now."""
+
+    def __call__(self, session_id: str, profile: str | None = None) -> Awaitable[str]: ...
+
+
 class Delegates(Protocol):
     """Who owns tasks (a group): says what makes a child the owner of one."""
 
@@ -56,7 +64,7 @@ class Delegates(Protocol):
 
 
 class Examiner:
-    """`model_of` names the model that a session would use now, `name_of` what its agent is called."""
+    """`model_of` names the model that an agent of a session would use now, `name_of` what it is called."""
 
     def __init__(
         self,
@@ -65,8 +73,8 @@ class Examiner:
         catalog: ModelCatalog,
         registry: ToolRegistry,
         profiles: Callable[[str], ProfileBook],
-        model_of: Callable[[str], Awaitable[str]],
-        name_of: Callable[[str], str],
+        model_of: ModelOf,
+        name_of: Callable[[str, str | None], str],
         features: Sequence[str] = (),
         delegates: Delegates | None = None,
     ) -> None:
@@ -87,8 +95,9 @@ class Examiner:
         parent = await self._cache.state(caller.parent_id)
         above = await self._cache.above(parent)
         book = self._profiles(parent.cwd)
-        profile = book.get(wanted.profile or parent.profile)
-        of_parent = book.get(parent.profile)
+        acting = caller.profile or parent.profile
+        profile = book.get(wanted.profile or acting)
+        of_parent = book.get(acting)
         scope = narrow(_scope(of_parent.tools), parent.tools)
         scope = narrow(scope, _scope(profile.tools))
         if wanted.tools is not None:
@@ -102,12 +111,12 @@ class Examiner:
             parent_id=caller.parent_id,
             name=name,
             message=message,
-            parent_name=self._name_of(parent.session_id),
+            parent_name=self._name_of(parent.session_id, caller.profile),
             cwd=parent.cwd,
             directories=parent.directories,
             profile=profile.name,
-            mode=await self._mode(profile.mode, parent, above),
-            model=await self._model(wanted.model or profile.model, parent),
+            mode=await self._mode(profile.mode, of_parent.mode, parent, above),
+            model=await self._model(wanted.model or profile.model, parent, acting),
             scope=scope,
             agent_type=spawning.checked_type(wanted.agent_type),
             message_allow=spawning.checked_allow(name, wanted.message_allow),
@@ -133,17 +142,22 @@ class Examiner:
             )
         return frozenset(tools)
 
-    async def _mode(self, wanted: Mode | None, parent: SessionState, above: Sequence[str]) -> Mode:
+    async def _mode(
+        self, wanted: Mode | None, own: Mode | None, parent: SessionState, above: Sequence[str]
+    ) -> Mode:
+        """Never more than any above it may do; nor, in a room, than the member's `own` mode allows it."""
         modes = await self._cache.modes((parent.session_id, *above))
+        if parent.members and own is not None:
+            modes.append(own)
         return narrowest([wanted or parent.mode, *modes])
 
-    async def _model(self, wanted: str | None, parent: SessionState) -> str | None:
+    async def _model(self, wanted: str | None, parent: SessionState, acting: str) -> str | None:
         """The model that is pinned: what was named (raises modelUnavailable), else the parent's as it is
         now (coordination 47)."""
         if wanted is not None:
             await self._catalog.resolve(wanted)
             return wanted
-        model = await self._model_of(parent.session_id)
+        model = await self._model_of(parent.session_id, acting)
         return None if model == "unknown/unknown" else model
 
 

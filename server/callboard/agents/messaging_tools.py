@@ -128,7 +128,9 @@ async def _reply(context: ToolContext, arguments: Reply) -> ToolOutcome:
     asked = await agents.reply(
         arguments.ask_id,
         arguments.text,
-        author=author_of(caller.by, context.session, agents.name_of(context.session)),
+        author=author_of(
+            caller.by, context.session, agents.name_of(context.session, context.profile)
+        ),
         by=caller.by,
         grant=caller.grant,
         as_parent=context.session,

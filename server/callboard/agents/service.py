@@ -29,7 +29,7 @@ from ..turns.reservation import SYSTEM, Grant, assert_fence
 from . import mail, spawning
 from .asks import Ask, expire
 from .attention import Attention
-from .examining import Caller, Delegates, Examiner, Wanted
+from .examining import Caller, Delegates, Examiner, ModelOf, Wanted
 from .interrupts import Interrupted, Verb, interrupt, overdue
 from .messaging import Messaging
 from .naming import clean_name
@@ -50,7 +50,7 @@ _NEVER_BEGUN = "the server that was to run this agent is gone; continue it"
 
 
 class Agents:
-    """`model_of` names the model that a session would use now."""
+    """`model_of` names the model that an agent of a session would use now."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Agents:
         registry: ToolRegistry,
         profiles: Callable[[str], ProfileBook],
         settings: Settings,
-        model_of: Callable[[str], Awaitable[str]],
+        model_of: ModelOf,
         spawn: Callable[[Callable[[], Awaitable[None]], str], None],
         delegates: Delegates | None = None,
     ) -> None:
@@ -108,11 +108,14 @@ class Agents:
         agent = find(self._log.glance, session_id)
         return agent is None or agent.depth_left > 0
 
-    def name_of(self, session_id: str) -> str:
-        """What a session's agent is called: by its parent, or else by its profile."""
+    def name_of(self, session_id: str, profile: str | None = None) -> str:
+        """What a session's agent is called: by its parent, or else by its profile. `profile` is the one that
+        acts, of several in a room."""
         agent = find(self._log.glance, session_id)
         if agent is not None:
             return agent.name
+        if profile is not None:
+            return profile
         state = self._cache.read(session_id)
         return "agent" if state is None else state.profile
 

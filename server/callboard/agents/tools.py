@@ -40,7 +40,9 @@ async def _message(context: ToolContext, arguments: AgentMessage, *, goes_on: bo
         agent.agent_id,
         arguments.message,
         goes_on=goes_on,
-        author=author_of(caller.by, context.session, agents.name_of(context.session)),
+        author=author_of(
+            caller.by, context.session, agents.name_of(context.session, context.profile)
+        ),
         by=caller.by,
         grant=caller.grant,
     )

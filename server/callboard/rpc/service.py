@@ -22,7 +22,7 @@ from .boot import Boot
 from .call import Call, Handler, Heed, Served
 from .connection import Connection
 from .greeting import version
-from .handlers import agents, approvals, events, groups, history, server, sessions, transfer
+from .handlers import agents, approvals, events, groups, history, rooms, server, sessions, transfer
 from .handlers.client import Clients, ClientState
 from .handlers.remade import remakes
 from .idempotency import StoredAnswers
@@ -54,6 +54,7 @@ def handlers_of(host: Host, clients: Clients) -> dict[str, Handler | Heed]:
         **approvals.handlers(host),
         **agents.handlers(host, clients),
         **groups.handlers(host),
+        **rooms.handlers(host),
         **events.handlers(host, clients),
     }
     for feature in host.features:

@@ -46,6 +46,26 @@ Router: TypeAlias = Callable[[Transaction, str, Sequence[Pending]], Answering | 
 """Says who answers in a session, given what waits there, oldest first; None where it has no say. It is asked
 with nothing, too, when the turn is for the inbox."""
 
+
+@frozen(kw_only=True)
+class Addressed:
+    """Whom a prompt is for. `joins`: the turn that runs may take it in as a steer, since it is the agent's that is
+    meant, or nobody in particular is. `warning` tells whoever prompts that it did not reach whom it names."""
+
+    to: str | None = None
+    joins: bool = True
+    warning: str | None = None
+
+
+Addressing: TypeAlias = Callable[[Transaction, str, str | None], Addressed]
+"""Says of a prompt, in the transaction that takes it, whom it is for: asked with the session, and the turn that
+runs there. It may refuse the prompt."""
+
+
+def to_whoever_is_there(_: Transaction, __: str, ___: str | None) -> Addressed:
+    return Addressed()
+
+
 ALONE: frozenset[TriggerKind] = frozenset({"schedule"})
 """Kinds of triggers that share no turn with others."""
 

@@ -11,10 +11,10 @@ from ..log.transaction import Transaction
 from ..turns.lifecycle import blocked
 from ..turns.projection import SQL as TURN_SQL
 from ..turns.reservation import Grant, Reservations
-from .compaction import summarise
+from .compaction import NOBODY, summarise
 from .dispatch import Dispatcher
 from .projection import SQL
-from .runner import Services
+from .runner import Services, is_shared, tools_in_context
 from .transcript import Transcript
 
 
@@ -40,7 +40,8 @@ class Compacting:
         if state.closed:
             raise _closed(session_id)
         settings = services.settings(state.cwd)
-        profile = services.profiles(state.cwd).get(state.profile)
+        agent = state.room.answers() or state.profile
+        profile = services.profiles(state.cwd).get(agent)
         model = await services.catalog.resolve(
             state.model or profile.model, text_tool_calls=profile.text_tool_calls
         )
@@ -60,7 +61,8 @@ class Compacting:
                 author=Author(kind="system", name="callboard"),
                 actor=by,
                 reason="command",
-                tools=profile.context_tools or settings.context.tools,
+                tools=tools_in_context(state, profile, settings),
+                speaker=NOBODY if is_shared(state) else None,
                 window=model.card.context_window or settings.context.window_default,
                 instructions=instructions,
             )

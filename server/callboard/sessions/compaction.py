@@ -34,6 +34,8 @@ from .sizes import CHARS_PER_TOKEN, fit
 from .transcript import ToolContextMode, Transcript
 
 MINIMUM_ENTRIES = 3
+NOBODY = ""
+"""The speaker of a summary that is for several agents: it reads what each of them has said by its name."""
 _SYSTEM = (
     "You write the summary that lets another agent go on with this work without having read it. Be "
     "exact and complete: what the person wants, decisions and constraints, what was done, which "
@@ -65,9 +67,11 @@ async def summarise(
     reason: Literal["command", "tool", "window"],
     tools: ToolContextMode,
     window: int,
+    speaker: str | None = None,
     instructions: str | None = None,
 ) -> Compacted | None:
-    """Summarises a session under a reservation's fence; None when there is too little in it.
+    """Summarises a session under a reservation's fence, as `speaker` reads it; None when there is too little
+    in it.
 
     Raises `CallboardError` when the model fails; then nothing is written.
     """
@@ -75,7 +79,7 @@ async def summarise(
         return None
     covers_through = transcript.seq
     verbatim = transcript.last_requests()
-    context = transcript.messages(tools, turn_id=grant.turn_id or None)
+    context = transcript.messages(tools, turn_id=grant.turn_id or None, speaker=speaker)
     text, usage = await _ask(model, context, transcript.summary, window, instructions)
     if not text.strip():
         raise CallboardError("modelError", "the model gave an empty summary; nothing was changed")

@@ -12,7 +12,7 @@ from ..log.log import Log
 from ..models.base import Model, ModelRequest, Text, ToolSpec, UserMessage
 from ..turns.reservation import Grant
 from .cache import SessionCache
-from .compaction import summarise
+from .compaction import NOBODY, summarise
 from .sizes import Estimate, characters, fit
 from .transcript import ToolContextMode
 
@@ -46,7 +46,9 @@ class SessionContext:
     max_output_tokens: int | None = None
     lifecycle: Lifecycle = NO_HOOKS
     speaker: str | None = None
-    """In a room, the member that runs."""
+    """The agent that reads it, where there may be others."""
+    of_several: bool = False
+    """Several agents take part, and a summary is for all of them."""
     _estimate: Estimate = field(factory=Estimate)
     _compactions: int = 0
 
@@ -108,6 +110,7 @@ class SessionContext:
                 reason="window",
                 tools=self.settings.tools,
                 window=self._budget,
+                speaker=NOBODY if self.of_several else self.speaker,
             )
         except CallboardError as error:
             if force or error.kind.startswith("store"):

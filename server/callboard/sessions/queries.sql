@@ -260,6 +260,13 @@ FROM part GROUP BY session_id, model, currency ORDER BY session_id, model, curre
 -- name: session_place
 SELECT closed, archived, root_id, depth FROM sessions WHERE session_id = ?;
 
+-- What whoever runs a turn is called: by a parent, or else by the profile.
+-- name: speaker_of_turn
+SELECT coalesce(s.agent_name, json_extract(e.data, '$.profile'), s.profile) FROM turns t
+JOIN sessions s ON s.session_id = t.session_id
+JOIN events e ON e.session_id = t.session_id AND e.seq = t.started_seq
+WHERE t.turn_id = ?;
+
 -- Who runs a turn: as its beginning says, else the session's own.
 -- name: profile_of_turn
 SELECT coalesce(json_extract(e.data, '$.profile'), s.profile) FROM turns t

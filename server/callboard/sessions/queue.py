@@ -12,7 +12,16 @@ from attrs import frozen
 from callboard_rpc.common import Actor, Content, MessageId, TextContent, TurnId
 from callboard_rpc.convert import structure_lenient
 from callboard_rpc.errors import CallboardError
-from callboard_rpc.events import EVENT_TYPES, Directive, Message, PromptUpdated, TriggersDropped
+from callboard_rpc.events import (
+    EVENT_TYPES,
+    Author,
+    Directive,
+    MemberMentioned,
+    Message,
+    PromptUpdated,
+    ScheduleFired,
+    TriggersDropped,
+)
 from callboard_rpc.history import QueuedPrompt
 
 from ..log.log import Log
@@ -23,6 +32,12 @@ from .content import checked_content
 from .projection import SQL as SESSION_SQL
 
 _REMOVED = "removed from the queue"
+_NO_PROMPTS = {
+    "directive": "an instruction of another agent, which cannot be rewritten",
+    "mention": "what another agent of the room has said, which cannot be rewritten",
+    "schedule": "a schedule's, which is changed there (schedule/update)",
+    "peer": "a message of a linked session, which cannot be rewritten",
+}
 
 
 @frozen
@@ -48,7 +63,11 @@ class Queue:
         return page, (rows[limit - 1][0] if len(rows) > limit else None)
 
     async def _prompt(self, record: Record, delivery: Any, update: Record | None) -> QueuedPrompt:
-        said: Message | Directive = await self._whole(record, EVENT_TYPES[record.type])
+        said: Message | Directive | MemberMentioned | ScheduleFired = await self._whole(
+            record, EVENT_TYPES[record.type]
+        )
+        if isinstance(said, MemberMentioned | ScheduleFired):
+            return _wordless(record, said, delivery)
         content: tuple[Content, ...]
         if isinstance(said, Directive):
             content = (TextContent(text=said.text),)
@@ -82,11 +101,12 @@ class Queue:
         checked = checked_content(content, self.prompt_bytes)
 
         def commit(tx: Transaction) -> Record:
-            if _must_wait(tx, session_id, seq) == "directive":
+            kind = _must_wait(tx, session_id, seq)
+            if kind != "prompt":
+                what = _NO_PROMPTS.get(kind, f"a {kind}, which cannot be rewritten")
                 raise CallboardError(
                     "promptNotFound",
-                    f"#{seq} of session {session_id} is an instruction of another agent, which cannot "
-                    "be rewritten; remove it, and prompt instead",
+                    f"#{seq} of session {session_id} is {what}; remove it, and prompt instead",
                 )
             record = tx.append(session_id, PromptUpdated(seq=seq, content=checked), actor=by)
             tx.decided(seq=record.seq)
@@ -108,6 +128,24 @@ class Queue:
             return record
 
         return await self.log.transact(commit)
+
+
+def _wordless(record: Record, said: MemberMentioned | ScheduleFired, delivery: Any) -> QueuedPrompt:
+    """What wakes an agent and is no message."""
+    match said:
+        case MemberMentioned(name=name, by=by):
+            author, text = Author(kind="agent", name=by, id=record.session_id), f"@{name}"
+        case ScheduleFired(name=name, prompt=text):
+            author = Author(kind="schedule", name=name, id=said.schedule_id)
+    return QueuedPrompt(
+        event_seq=record.seq,
+        message_id=MessageId(record.event_id),
+        author=author,
+        content=(TextContent(text=text),),
+        delivery=delivery,
+        at=record.at,
+        kind="mention" if isinstance(said, MemberMentioned) else "schedule",
+    )
 
 
 def _must_wait(tx: Transaction, session_id: str, seq: int) -> str:

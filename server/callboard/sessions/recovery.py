@@ -128,12 +128,12 @@ def _keep_draft(tx: Transaction, grant: Grant, message_id: str, answer: str, tho
         content.append(TextContent(text=answer))
     if not content:
         return
-    profile = tx.value("SELECT profile FROM sessions WHERE session_id = ?", grant.session_id)
+    name: str | None = tx.value(SQL["speaker_of_turn"], grant.turn_id)
     tx.append(
         grant.session_id,
         Message(
             message_id=MessageId(message_id),
-            author=Author(kind="agent", name=profile or "agent", id=grant.session_id),
+            author=Author(kind="agent", name=name or "agent", id=grant.session_id),
             content=tuple(content),
             partial=True,
         ),

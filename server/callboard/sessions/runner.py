@@ -51,6 +51,7 @@ from .permissions import Permits, time_to_answer_s
 from .profiles import Profile, ProfileBook
 from .projection import SQL
 from .state import SessionState, narrowest
+from .transcript import ToolContextMode
 
 
 @frozen(kw_only=True)
@@ -189,6 +190,7 @@ class TurnRunner:
                 command_timeout_s=settings.tools.command_timeout_s,
                 output_limit_bytes=settings.tools.output_bytes,
                 services=services.tool_services,
+                profile=profile.name,
             )
 
         def expires_at() -> str | None:
@@ -200,7 +202,7 @@ class TurnRunner:
         caller = Caller(
             grant=live.grant,
             root_id=state.root_id,
-            path=_path_to(services.log, live.session_id),
+            path=_path_to(services.log, live.session_id, name),
             actor=actor,
             look_up=lambda name: services.registry.get(name) if in_scope(name, scope) else None,
             tool_names=lambda: [t.name for t in services.registry if in_scope(t.name, scope)],
@@ -229,7 +231,7 @@ class TurnRunner:
             system=prompt_log.joined(sections),
             tools=tools,
             settings=ContextSettings(
-                tools="audit" if state.members else profile.context_tools or settings.context.tools,
+                tools=tools_in_context(state, profile, settings),
                 window=model.card.context_window or settings.context.window_default,
                 reserved_output=settings.context.reserved_output,
                 compact_at=settings.context.compact_at,
@@ -238,7 +240,8 @@ class TurnRunner:
             actor=actor,
             max_output_tokens=model.card.max_output_tokens,
             lifecycle=hooks,
-            speaker=name if state.members else None,
+            speaker=name if state.parent_id is None else None,
+            of_several=is_shared(state),
         )
         return Turn(
             live=live,
@@ -281,11 +284,13 @@ def _careful(settings: ApprovalSettings, log: Log, session_id: str) -> ApprovalS
     return attrs.evolve(settings, policy={**settings.policy, "read": "ask"})
 
 
-def _path_to(log: Log, session_id: str) -> tuple[AgentStep, ...]:
-    """The agents from a session's root, called by its profile, down to its own (interrupts-and-peers 56)."""
+def _path_to(log: Log, session_id: str, name: str) -> tuple[AgentStep, ...]:
+    """The agents from a session's root, called by its profile, down to its own, which is called `name`
+    (interrupts-and-peers 56)."""
+    above = log.glance(SQL["path_to"], session_id)[:-1]
     return tuple(
-        AgentStep(session_id=SessionId(each), name=name)
-        for each, name in log.glance(SQL["path_to"], session_id)
+        AgentStep(session_id=SessionId(each), name=called)
+        for each, called in (*above, (session_id, name))
     )
 
 
@@ -335,6 +340,18 @@ def retry_policy(limits: TurnLimits, asked: Limits | None) -> RetryPolicy:
     if limits.tokens is not None or limits.cost is not None:
         return NEVER
     return UNTIL_CANCELLED if asked is not None and asked.retry == "until_cancelled" else BOUNDED
+
+
+def is_shared(state: SessionState) -> bool:
+    """Whether several agents take part. One that is alone in its room has a session like any other."""
+    return len(state.members) > 1
+
+
+def tools_in_context(state: SessionState, profile: Profile, settings: Settings) -> ToolContextMode:
+    """What an agent sees of its earlier turns' tool traffic: nothing, where several take part (DESIGN 6)."""
+    if is_shared(state):
+        return "audit"
+    return profile.context_tools or settings.context.tools
 
 
 def _others(state: SessionState, name: str) -> tuple[str, ...]:

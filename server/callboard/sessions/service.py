@@ -47,6 +47,7 @@ from ..log.transaction import Transaction
 from ..turns import parking
 from ..turns.finish import Ending
 from ..turns.projection import SQL as TURN_SQL
+from .answering import Addressing, to_whoever_is_there
 from .content import checked_content, clean_title
 from .dispatch import Dispatcher
 from .inbox import deliveries as inbox
@@ -72,11 +73,13 @@ class SessionLimits:
 
 @frozen(kw_only=True)
 class Posted:
-    """A prompt that is durable. `turn_id` is the turn that has it, when there is one already."""
+    """A prompt that is durable. `turn_id` is the turn that has it, when there is one already. `warning` is what
+    whoever has prompted should know of it."""
 
     record: Record
     outcome: PromptOutcome
     turn_id: str | None
+    warning: str | None = None
 
 
 @frozen(kw_only=True)
@@ -323,19 +326,27 @@ class Sessions:
         by: Actor,
         delivery: Delivery = "auto",
         client_message_id: str | None = None,
-        to: str | None = None,
+        addressing: Addressing = to_whoever_is_there,
         limits: Limits | None = None,
         meta: Json | None = None,
     ) -> Posted:
         """Appends a prompt and wakes the session. Nothing is refused because the agent is busy.
 
         The same `client_message_id` again returns the first prompt's answer. Raises sessionNotFound,
-        sessionClosed, sessionArchived, queueFull, messageTooLarge, invalidParams.
+        sessionClosed, sessionArchived, queueFull, messageTooLarge, invalidParams, and what `addressing` does.
         """
         checked = checked_content(content, self._limits.prompt_bytes)
         return await self._durably(
             self._prompt(
-                session_id, checked, author, by, delivery, client_message_id, to, limits, meta
+                session_id,
+                checked,
+                author,
+                by,
+                delivery,
+                client_message_id,
+                addressing,
+                limits,
+                meta,
             )
         )
 
@@ -347,16 +358,19 @@ class Sessions:
         by: Actor,
         delivery: Delivery,
         client_message_id: str | None,
-        to: str | None,
+        addressing: Addressing,
         limits: Limits | None,
         meta: Json | None,
     ) -> Posted:
+        warning: str | None = None
+
         def commit(tx: Transaction) -> tuple[Record, str | None, bool, bool]:
+            nonlocal warning
             _must_be_open(tx, session_id)
             if client_message_id is not None:
                 first = _first_of(tx, session_id, client_message_id)
                 if first is not None:
-                    tx.decided(session_id=session_id, seq=first[0].seq, behind=None)
+                    tx.decided(session_id=session_id, seq=first[0].seq, behind=None, warning=None)
                     return (*first, True)
             owner = tx.one(TURN_SQL["owner"], session_id)
             running = owner[3] if owner is not None and owner[1] is not None else None
@@ -368,8 +382,12 @@ class Sessions:
                     "(session/cancel with scope 'queue'), or wait",
                     retry_after_ms=5_000,
                 )
+            addressed = addressing(tx, session_id, running)
+            warning = addressed.warning
             finalizing = owner is not None and owner[5] == "finalizing"
-            steers = delivery == "steer" and running is not None and not finalizing
+            steers = (
+                delivery == "steer" and running is not None and not finalizing and addressed.joins
+            )
             record = tx.append(
                 session_id,
                 Message(
@@ -378,14 +396,14 @@ class Sessions:
                     content=content,
                     delivery="steer" if steers else "queue",
                     client_message_id=client_message_id,
-                    to=to,
+                    to=addressed.to,
                     limits=limits,
                     host_id=HostId(self._dispatcher.host_id),
                     meta=all_well_formed(meta),
                 ),
                 actor=by,
             )
-            tx.decided(session_id=session_id, seq=record.seq, behind=running)
+            tx.decided(session_id=session_id, seq=record.seq, behind=running, warning=warning)
             return record, running, steers, False
 
         # The prompt and what it starts wait for the writer together, and so share one commit.
@@ -403,9 +421,12 @@ class Sessions:
                 record=record, outcome="queued" if running is None else "started", turn_id=running
             )
         if steers:
-            return Posted(record=record, outcome="steered", turn_id=running)
+            return Posted(record=record, outcome="steered", turn_id=running, warning=warning)
         return Posted(
-            record=record, outcome="queued" if turn_id is None else "started", turn_id=turn_id
+            record=record,
+            outcome="queued" if turn_id is None else "started",
+            turn_id=turn_id,
+            warning=warning,
         )
 
     # --- stopping ---

@@ -73,6 +73,8 @@ class _Answered:
 
     pos: int
     message_id: str
+    first: Record
+    """Of its records the first: who has written it is who speaks, also where nothing is said but calls."""
     turn_id: str | None
     record: Record | None = None
     message: Message | None = None
@@ -83,9 +85,16 @@ class _Answered:
     )
     """What became of it, with its calls or without, as one's own or another's, until it changes."""
 
+    _by: str | None = None
+
     @property
     def speaker(self) -> str | None:
-        return None if self.message is None else self.message.author.name
+        """The agent whose answer it is; None where an old log does not say."""
+        if self.message is not None:
+            return self.message.author.name
+        if self._by is None:
+            self._by = self.first.by.name
+        return self._by
 
 
 _Entry: TypeAlias = _Said | _Answered
@@ -167,7 +176,7 @@ class Transcript:
         answer = self._answers.get(message_id)
         if answer is None:
             answer = self._answers[message_id] = _Answered(
-                pos=record.seq, message_id=message_id, turn_id=record.turn_id
+                pos=record.seq, message_id=message_id, first=record, turn_id=record.turn_id
             )
             self._entries.append(answer)
         return answer
@@ -268,9 +277,9 @@ class Transcript:
         """The context in order. Begins with a user message; consecutive ones are joined.
 
         With ``audit``, tool traffic is that of the turn `turn_id` alone: a model that did not see
-        its own results would ask for them for ever. In a room, `speaker` is the member that reads it: what
-        others have said is user role, by their names. Between two records the answer is one and the same
-        object.
+        its own results would ask for them for ever. `speaker` is the agent that reads it: what others have
+        said is user role, by their names, and of what they did nothing (DESIGN 6). Between two records the
+        answer is one and the same object.
         """
         made = self._made.get((tools, turn_id, speaker))
         if made is None:
@@ -292,7 +301,7 @@ class Transcript:
                     _add_user(out, said)
                 case _Answered():
                     own = turn_id is not None and entry.turn_id == turn_id
-                    other = not own and speaker is not None and entry.speaker != speaker
+                    other = not own and speaker is not None and entry.speaker not in (None, speaker)
                     whole = own or (tools == "replay" and not other)
                     made = entry.made.get((whole, other))
                     if made is None:

@@ -58,7 +58,8 @@ class ToolContext:
 
     `session`, `turn` and `fence` are those of the run: what a tool writes into the log is written under
     them, or not at all.
-    `services` is where a feature's tools find what the host registered under a name.
+    `services` is where a feature's tools find what the host registered under a name. `profile` is the agent
+    that acts, which in a room is one of several; None is the session's own.
     """
 
     workspace: Workspace
@@ -73,6 +74,7 @@ class ToolContext:
     command_timeout_s: float = 120.0
     output_limit_bytes: int = 64 * 1024
     services: Mapping[str, Any] = field(factory=dict[str, Any])
+    profile: str | None = None
 
 
 @frozen(kw_only=True)

@@ -15,6 +15,7 @@ from callboard_rpc.convert import structure
 from callboard_rpc.events import SessionRewound
 from callboard_rpc.groups import GroupMessageSendResult, GroupTask, TaskResult
 from callboard_rpc.history import SessionQueueResult, SessionRewindResult
+from callboard_rpc.rooms import RoomResult
 from callboard_rpc.sessions import (
     PromptOutcome,
     SessionCancelResult,
@@ -31,6 +32,7 @@ from ...turns.projection import SQL as TURN_SQL
 from ..idempotency import Remake
 from .agents import agents_of, replied
 from .groups import message_sent
+from .rooms import room_result
 from .transfer import import_result
 
 
@@ -56,6 +58,7 @@ def remakes(host: Host) -> dict[str, Remake]:
             outcome="steered" if steered else waiting,
             turn_id=None if turn_id is None else TurnId(turn_id),
             cursor=host.log.cursor(),
+            warning=outcome.get("warning"),
         )
 
     async def cancel(outcome: Json) -> SessionCancelResult:
@@ -103,6 +106,9 @@ def remakes(host: Host) -> dict[str, Remake]:
     async def reply(outcome: Json) -> AgentReplyResult:
         return replied(host, outcome["agent_id"], outcome["ask_id"])
 
+    async def room(outcome: Json) -> RoomResult:
+        return await room_result(host, outcome["session_id"])
+
     async def task(outcome: Json) -> TaskResult:
         return TaskResult(task=structure(outcome["task"], GroupTask), cursor=host.log.cursor())
 
@@ -133,6 +139,8 @@ def remakes(host: Host) -> dict[str, Remake]:
         "agent/interrupt": interrupt,
         "agent/close": agent,
         "agent/reply": reply,
+        "session/memberAdd": room,
+        "session/memberRemove": room,
         "group/taskCreate": task,
         "group/taskClaim": task,
         "group/taskStart": task,

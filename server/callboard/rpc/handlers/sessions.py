@@ -6,7 +6,6 @@ from typing import Any
 import orjson
 
 from callboard_rpc.common import Empty, MessageId, Page, SessionId, TurnId
-from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import Author
 from callboard_rpc.sessions import (
     Draft,
@@ -33,29 +32,35 @@ from callboard_rpc.sessions import (
 
 from ...host import Host
 from ...log.search import Hit
+from ...rooms.rosters import WantedRoom, checked_budget
 from ..attachments import attached
 from ..call import Call, Handler
 from ..pages import LARGEST, invalid, is_folder_name, number, page_size, sized, text
 from ..progress import Progress
 from .client import Clients, actor_of
 from .remade import cancelled
+from .rooms import rooms_of
 
 
 def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
     limits = host.settings.limits
+    rooms = rooms_of(host)
 
     def result(session: Session, draft: Draft | None = None) -> SessionResult:
         return SessionResult(session=session, cursor=host.log.cursor(), draft=draft)
 
     async def create(call: Call, params: SessionCreateParams) -> SessionResult:
-        if params.members:
-            raise CallboardError(
-                "featureDisabled", "rooms (members) are not part of this server; leave them out"
-            )
         if not is_folder_name(params.cwd):
             raise invalid("$.cwd", "must be an absolute path")
         settings = host.settings_for(params.cwd)
-        profile = host.profiles_for(params.cwd).get(params.profile or settings.profile or "default")
+        wanted = WantedRoom(
+            members=params.members,
+            roster=params.roster,
+            host=params.host,
+            burst_budget=params.burst_budget,
+        )
+        room, own = rooms.planned(params.cwd, wanted, params.profile, settings)
+        profile = host.profiles_for(params.cwd).get(own or settings.profile or "default")
         if params.model is not None:
             await host.catalog.resolve(params.model)
         with clients.of(call).subscriptions.held(call):
@@ -69,6 +74,7 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
                     title=params.title,
                     additional_directories=params.additional_directories,
                     metadata=params.metadata,
+                    room=room,
                 )
             )
 
@@ -109,7 +115,7 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
                 by=actor,
                 delivery=params.delivery,
                 client_message_id=params.client_message_id,
-                to=params.to,
+                addressing=rooms.addressing(content, params.to),
                 limits=params.limits,
                 meta=params.meta,
             )
@@ -118,6 +124,7 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
             outcome=posted.outcome,
             turn_id=None if posted.turn_id is None else TurnId(posted.turn_id),
             cursor=host.log.cursor(posted.record.pos),
+            warning=posted.warning,
         )
 
     async def cancel(call: Call, params: SessionCancelParams) -> SessionCancelResult:
@@ -160,6 +167,8 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
     async def update(call: Call, params: SessionUpdateParams) -> SessionResult:
         if isinstance(params.model, str):
             await host.catalog.resolve(params.model)
+        if isinstance(params.burst_budget, int):
+            checked_budget(params.burst_budget)
         return result(
             await host.sessions.update(
                 params.session_id,
@@ -169,6 +178,7 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
                 metadata=params.metadata,
                 mode=params.mode,
                 model=params.model,
+                burst_budget=params.burst_budget,
             )
         )
 
