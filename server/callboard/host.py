@@ -34,6 +34,7 @@ from .log.writer import WalLimits
 from .models.catalog import ModelCatalog, ModelSettings
 from .models.http import HttpClient, Timeouts
 from .models.keys import KeyRing
+from .peers.feature import feature as peers
 from .rooms.feature import feature as rooms
 from .sessions import projection as sessions_projection
 from .sessions.beginning import ModelOf
@@ -95,7 +96,7 @@ _LOOK_AGAIN_S = 1.0
 
 def builtin_features(settings: Settings) -> tuple[Feature, ...]:
     """The features of every host."""
-    return (agents(settings), groups(), rooms(settings))
+    return (agents(settings), groups(), rooms(settings), peers(settings))
 
 
 @define(kw_only=True)
