@@ -36,6 +36,7 @@ from .models.http import HttpClient, Timeouts
 from .models.keys import KeyRing
 from .peers.feature import feature as peers
 from .rooms.feature import feature as rooms
+from .schedules.feature import feature as schedules
 from .sessions import projection as sessions_projection
 from .sessions.beginning import ModelOf
 from .sessions.cache import SessionCache
@@ -96,7 +97,7 @@ _LOOK_AGAIN_S = 1.0
 
 def builtin_features(settings: Settings) -> tuple[Feature, ...]:
     """The features of every host."""
-    return (agents(settings), groups(), rooms(settings), peers(settings))
+    return (agents(settings), groups(), schedules(), rooms(settings), peers(settings))
 
 
 @define(kw_only=True)
@@ -410,6 +411,7 @@ def _compose(
     ground = Ground(
         host_id=host_id,
         settings=settings,
+        settings_for=environment.settings_for,
         log=log,
         cache=cache,
         reading=reading,
