@@ -22,7 +22,8 @@ _NOBODY = "nobody is connected who could be asked, and this server is set to ref
 class Permits:
     """Judges the calls of one turn. The mode is read anew for each call, so that switching a session, or
     one `above` it (its parent first), to ``ask`` stops the next write of a turn that runs
-    (coordination 50). `ceiling` is a mode that its agent never leaves."""
+    (coordination 50). `ceiling` is a mode that its agent never leaves; `refusal` is why nobody is asked by this
+    turn, whoever is there, but refused at once."""
 
     def __init__(
         self,
@@ -36,6 +37,7 @@ class Permits:
         settings: ApprovalSettings,
         attended: Callable[[], bool],
         ceiling: Mode = "work",
+        refusal: str | None = None,
     ) -> None:
         self._session_id = session_id
         self._line = (session_id, *above)
@@ -46,11 +48,16 @@ class Permits:
         self._settings = settings
         self._attended = attended
         self._ceiling: Mode = ceiling
+        self._refusal = refusal
 
     async def judge(self, tool: Tool, preview: Preview | None) -> Verdict:
         """What policy says of a call of `tool`."""
         verdict = await self.judge_again(tool, preview)
-        if verdict.effect == "ask" and self._settings.unattended == "deny" and not self._attended():
+        if verdict.effect != "ask":
+            return verdict
+        if self._refusal is not None:
+            return Verdict(effect="deny", reason=self._refusal)
+        if self._settings.unattended == "deny" and not self._attended():
             return Verdict(effect="deny", reason=_NOBODY)
         return verdict
 

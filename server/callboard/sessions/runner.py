@@ -53,6 +53,11 @@ from .projection import SQL
 from .state import SessionState, narrowest
 from .transcript import ToolContextMode
 
+_BY_THE_CLOCK = (
+    "a schedule has started this turn, and this server is set to refuse then what somebody would have to "
+    "approve (schedules.approvals)"
+)
+
 
 @frozen(kw_only=True)
 class Services:
@@ -156,6 +161,7 @@ class TurnRunner:
             settings=_careful(settings.approvals, services.log, live.session_id),
             attended=services.attended,
             ceiling=ceiling,
+            refusal=_refusal(settings, services.log, live.turn_id),
         )
         hooks = services.lifecycle.of(
             settings,
@@ -282,6 +288,16 @@ def _careful(settings: ApprovalSettings, log: Log, session_id: str) -> ApprovalS
     if not log.glance(SQL["folders_only_claimed"], session_id):
         return settings
     return attrs.evolve(settings, policy={**settings.policy, "read": "ask"})
+
+
+def _refusal(settings: Settings, log: Log, turn_id: str) -> str | None:
+    """Why a turn that the clock has started asks nobody, where it is set to refuse then."""
+    if settings.schedules.approvals != "deny":
+        return None
+    rows = log.glance(TURN_SQL["turn"], turn_id)
+    if rows and turn_of(rows[0]).trigger.kind == "schedule":
+        return _BY_THE_CLOCK
+    return None
 
 
 def _path_to(log: Log, session_id: str, name: str) -> tuple[AgentStep, ...]:

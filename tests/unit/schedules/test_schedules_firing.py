@@ -2,11 +2,14 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 from schedules_kit import START, Clock, stage
 
+from callboard.log.transaction import Transaction
 from callboard.schedules.firing import MARK
+from callboard.schedules.state import Due
 from callboard_rpc.common import SessionId, Usage
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.schedules import ScheduleTarget, ScheduleTrigger
@@ -432,10 +435,8 @@ async def test_schedules_an_agent_that_has_left_the_room_is_not_put_back(tmp_pat
         session_id = await s.session()
         schedule = await s.make(session_id)
 
-        def rename(tx: object) -> None:
-            tx.execute(  # type: ignore[attr-defined]
-                "UPDATE sessions SET profile = 'other' WHERE session_id = ?", session_id
-            )
+        def rename(tx: Transaction) -> None:
+            tx.execute("UPDATE sessions SET profile = 'other' WHERE session_id = ?", session_id)
 
         await s.host.log.transact(rename)
         await s.at(MINUTES[1])
@@ -498,8 +499,6 @@ async def test_schedules_a_change_between_the_look_and_the_fire_is_heard(tmp_pat
         s.clock.set(MINUTES[1])
         (seen,) = s.schedules.reading.due(s.clock.now(), 10)
         await s.update(schedule, prompt="something else")
-        from callboard.schedules.state import Due
-
         assert await s.schedules.fire(seen, Due(fires_at=MINUTES[1]), s.clock.now()) is None
         await s.look()
         await s.until(schedule, "completed")
@@ -513,8 +512,8 @@ async def test_schedules_one_that_cannot_be_read_keeps_nothing_from_the_others(
         broken = await s.make(await s.session(), name="broken")
         sound = await s.make(await s.session(), name="sound")
 
-        def misplace(tx: object) -> None:
-            tx.execute(  # type: ignore[attr-defined]
+        def misplace(tx: Transaction) -> None:
+            tx.execute(
                 "UPDATE schedules SET trigger = json_set(trigger, '$.timeZone', 'Mars/Olympus') "
                 "WHERE schedule_id = ?",
                 broken.schedule_id,
@@ -626,7 +625,13 @@ async def test_schedules_an_update_changes_what_is_given_and_nothing_else(tmp_pa
         assert (await s.update(schedule, max_fires=None)).max_fires is None
         moved = await s.update(schedule, target=ScheduleTarget(session_id=SessionId(two)))
         assert moved.target.session_id == two
-        for bad in ({}, {"max_fires": 0}, {"prompt": " "}, {"expires_at": "2030-01-01T00:00:00Z"}):
+        wrong: tuple[dict[str, Any], ...] = (
+            {},
+            {"max_fires": 0},
+            {"prompt": " "},
+            {"expires_at": "2030-01-01T00:00:00Z"},
+        )
+        for bad in wrong:
             with pytest.raises(CallboardError) as caught:
                 await s.update(schedule, **bad)
             assert caught.value.kind == "scheduleInvalid"
@@ -649,7 +654,7 @@ async def test_schedules_a_new_prompt_does_not_pass_over_a_time_that_is_due(tmp_
 async def test_schedules_limits_and_bad_fields_are_refused(tmp_path: Path) -> None:
     async with stage(tmp_path, environ={"CALLBOARD_SCHEDULES_MAX_SCHEDULES": "2"}) as s:
         session_id = await s.session()
-        for bad in (
+        wrong: tuple[dict[str, Any], ...] = (
             {"prompt": "\n "},
             {"prompt": "x" * 70_000},
             {"name": "x" * 65},
@@ -660,7 +665,8 @@ async def test_schedules_limits_and_bad_fields_are_refused(tmp_path: Path) -> No
             {"expires_at": START},
             {"expires_at": "soon"},
             {"expires_at": MINUTES[1]},
-        ):
+        )
+        for bad in wrong:
             with pytest.raises(CallboardError) as caught:
                 await s.make(session_id, **bad)
             assert caught.value.kind == "scheduleInvalid", bad

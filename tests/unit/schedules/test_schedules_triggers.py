@@ -1,6 +1,7 @@
 """When schedules are due: patterns, zones, clocks that are put forward and back, ends of months."""
 
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -103,7 +104,7 @@ def test_schedules_each_hour_goes_by_elapsed_time_in_both_directions(
             at(start),
             8,
         )
-        assert {b - a for a, b in zip(times, times[1:], strict=False)} == {timedelta(hours=1)}
+        assert {b - a for a, b in pairwise(times)} == {timedelta(hours=1)}
 
 
 def test_schedules_a_minute_of_any_kind_in_a_gap_is_passed_over_and_comes_twice_behind_it() -> None:
@@ -341,13 +342,13 @@ def test_schedules_a_single_instant_is_never_missed() -> None:
 # --- properties -----------------------------------------------------------------------------------------
 
 _ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Beirut")
-_PATTERNS = st.builds(
-    lambda minute, hour, day, week: f"{minute} {hour} {day} * {week}",
+_PATTERNS = st.tuples(
     st.sampled_from(["0", "30", "*/15", "5,35", "*"]),
     st.sampled_from(["2", "0", "1,2,3", "*", "*/6", "23"]),
     st.sampled_from(["*", "1", "28-31", "L"]),
+    st.just("*"),
     st.sampled_from(["*", "1-5", "0", "7"]),
-)
+).map(" ".join)
 
 
 @settings(deadline=None, max_examples=150)
