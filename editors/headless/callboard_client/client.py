@@ -27,6 +27,7 @@ from .errors import ClientError, ConnectionLost, ProtocolError, RemoteError, Sta
 from .groups import Groups
 from .handshake import shake_hands
 from .options import ClientOptions
+from .peers import Peers
 from .process import ServerProcess
 from .run import Run, RunUntil
 from .stream import EventStream
@@ -67,6 +68,7 @@ class Client:
         self.approvals = Approvals(self.call)
         self.agents = Agents(self.call)
         self.groups = Groups(self.call)
+        self.peers = Peers(self.call)
         self.history = Events(self.call)
 
     @classmethod

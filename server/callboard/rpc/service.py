@@ -22,7 +22,18 @@ from .boot import Boot
 from .call import Call, Handler, Heed, Served
 from .connection import Connection
 from .greeting import version
-from .handlers import agents, approvals, events, groups, history, rooms, server, sessions, transfer
+from .handlers import (
+    agents,
+    approvals,
+    events,
+    groups,
+    history,
+    peers,
+    rooms,
+    server,
+    sessions,
+    transfer,
+)
 from .handlers.client import Clients, ClientState
 from .handlers.remade import remakes
 from .idempotency import StoredAnswers
@@ -37,7 +48,18 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_SERVED = ("server", "config", "model", "profile", "session", "approval", "event", "agent", "group")
+_SERVED = (
+    "server",
+    "config",
+    "model",
+    "profile",
+    "session",
+    "approval",
+    "event",
+    "agent",
+    "group",
+    "peer",
+)
 """The families that a server without a store refuses by themselves; the rest is the protocol's own."""
 
 _WARM_AFTER_S = 0.3
@@ -55,6 +77,7 @@ def handlers_of(host: Host, clients: Clients) -> dict[str, Handler | Heed]:
         **agents.handlers(host, clients),
         **groups.handlers(host),
         **rooms.handlers(host),
+        **peers.handlers(host),
         **events.handlers(host, clients),
     }
     for feature in host.features:

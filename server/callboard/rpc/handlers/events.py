@@ -22,7 +22,10 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler | Heed]:
     limits = host.settings.limits
 
     async def subscribe(call: Call, params: SubscribeParams) -> SubscribeResult:
-        return await clients.of(call).subscriptions.subscribe(call, params)
+        subscribed = await clients.of(call).subscriptions.subscribe(call, params)
+        if params.scope.kind in ("session", "tree") and params.scope.id is not None:
+            host.opened.note(params.scope.id)
+        return subscribed
 
     async def unsubscribe(call: Call, params: UnsubscribeParams) -> Empty:
         clients.of(call).subscriptions.unsubscribe(params.subscription_id)

@@ -37,6 +37,7 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
                 title=params.title,
                 by=actor_of(call),
             )
+        host.opened.note(session.session_id)
         return SessionResult(session=session, cursor=host.log.cursor())
 
     async def rewind(call: Call, params: SessionRewindParams) -> SessionRewindResult:

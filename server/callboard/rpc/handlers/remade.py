@@ -15,6 +15,7 @@ from callboard_rpc.convert import structure
 from callboard_rpc.events import SessionRewound
 from callboard_rpc.groups import GroupMessageSendResult, GroupTask, TaskResult
 from callboard_rpc.history import SessionQueueResult, SessionRewindResult
+from callboard_rpc.peers import PeerAcceptResult, PeerLeaveResult, PeerSendResult
 from callboard_rpc.rooms import RoomResult
 from callboard_rpc.sessions import (
     PromptOutcome,
@@ -32,6 +33,7 @@ from ...turns.projection import SQL as TURN_SQL
 from ..idempotency import Remake
 from .agents import agents_of, replied
 from .groups import message_sent
+from .peers import accepted, left, sent
 from .rooms import room_result
 from .transfer import import_result
 
@@ -115,6 +117,15 @@ def remakes(host: Host) -> dict[str, Remake]:
     async def group_message(outcome: Json) -> GroupMessageSendResult:
         return message_sent(host, MessageId(outcome["message_id"]), tuple(outcome["recipients"]))
 
+    async def peer_accepted(outcome: Json) -> PeerAcceptResult:
+        return accepted(host, outcome)
+
+    async def peer_sent(outcome: Json) -> PeerSendResult:
+        return sent(host, outcome)
+
+    async def peer_left(outcome: Json) -> PeerLeaveResult:
+        return left(host, outcome)
+
     return {
         "session/create": session,
         "session/update": session,
@@ -150,6 +161,9 @@ def remakes(host: Host) -> dict[str, Remake]:
         "group/taskCancel": task,
         "group/taskReassign": task,
         "group/messageSend": group_message,
+        "peer/accept": peer_accepted,
+        "peer/send": peer_sent,
+        "peer/leave": peer_left,
     }
 
 

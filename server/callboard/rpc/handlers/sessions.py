@@ -64,22 +64,23 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
         if params.model is not None:
             await host.catalog.resolve(params.model)
         with clients.of(call).subscriptions.held(call):
-            return result(
-                await host.sessions.create(
-                    cwd=params.cwd,
-                    profile=profile.name,
-                    mode=params.mode or profile.mode or settings.approvals.mode,
-                    by=actor_of(call),
-                    model=params.model,
-                    title=params.title,
-                    additional_directories=params.additional_directories,
-                    metadata=params.metadata,
-                    room=room,
-                )
+            session = await host.sessions.create(
+                cwd=params.cwd,
+                profile=profile.name,
+                mode=params.mode or profile.mode or settings.approvals.mode,
+                by=actor_of(call),
+                model=params.model,
+                title=params.title,
+                additional_directories=params.additional_directories,
+                metadata=params.metadata,
+                room=room,
             )
+            host.opened.note(session.session_id)
+            return result(session)
 
     async def get(_: Call, params: SessionGetParams) -> SessionResult:
         session = await host.reading.session(params.session_id)
+        host.opened.note(session.session_id)
         return result(session, await _draft(host, session))
 
     async def list_(_: Call, params: SessionListParams) -> dict[str, Any]:
@@ -119,6 +120,7 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
                 limits=params.limits,
                 meta=params.meta,
             )
+        host.opened.note(params.session_id)
         return SessionPromptResult(
             event_seq=posted.record.seq,
             outcome=posted.outcome,

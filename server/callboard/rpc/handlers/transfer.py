@@ -70,6 +70,7 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
                 tell=progress.report,
                 publishing=publishing,
             )
+        host.opened.note(imported.session_id)
         return await import_result(host, imported)
 
     async def usage(_: Call, params: SessionUsageParams) -> SessionUsageResult:
