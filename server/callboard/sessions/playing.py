@@ -12,12 +12,13 @@ from attrs import define, field, frozen
 
 from callboard_rpc.common import AskId
 from callboard_rpc.errors import CallboardError
-from callboard_rpc.events import AgentInterrupted, AgentReplied
+from callboard_rpc.events import AgentInterrupted, AgentReplied, TriggersDropped
 
 from ..log.faults import store_error
 from ..log.importing import Scratch
 from ..log.transaction import Transaction
 from ..turns.finish import Ending, close_turn
+from ..turns.projection import SQL as TURN_SQL
 from ..turns.reservation import SYSTEM, Grant
 from ..turns.usage import reported
 from .transfer import (
@@ -230,6 +231,7 @@ class _Player:
             close_turn(tx, grant, ending, actor=SYSTEM, hooks=(self._end_agent_in,))
         else:
             self._end_agent(tx, None)
+        self._drop_fires(tx)
         return Played(
             session_id=self.session_id,
             exported_id=self.header.session_id,
@@ -243,6 +245,15 @@ class _Player:
             approvals=tuple(self._new(each) for each in self.vetting.approvals),
             calls=frozenset(self._new(each) for each in self.vetting.calls),
         )
+
+    def _drop_fires(self, tx: Transaction) -> None:
+        """The schedules that have fired in the session are another store's, and wake nobody here, with the next
+        prompt neither."""
+        pending = tx.all(TURN_SQL["pending_triggers"], self.session_id)
+        seqs = tuple(seq for seq, kind, _ in pending if kind == "schedule")
+        if seqs:
+            dropped = TriggersDropped(seqs=seqs, reason="its schedule is not of this store")
+            tx.append(self.session_id, dropped, actor=SYSTEM)
 
     def _end_agent_in(self, tx: Transaction, grant: Grant, _: Ending) -> None:
         self._end_agent(tx, grant.turn_id)

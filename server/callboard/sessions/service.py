@@ -422,12 +422,21 @@ class Sessions:
             )
         if steers:
             return Posted(record=record, outcome="steered", turn_id=running, warning=warning)
+        if turn_id is not None and not self._is_in(record, turn_id):
+            turn_id = (
+                None  # what began is the turn of something that came before, and has one for itself
+            )
         return Posted(
             record=record,
             outcome="queued" if turn_id is None else "started",
             turn_id=turn_id,
             warning=warning,
         )
+
+    def _is_in(self, record: Record, turn_id: str) -> bool:
+        """Whether a turn has taken a prompt in."""
+        rows = self._log.glance(TURN_SQL["trigger"], record.session_id, record.seq)
+        return bool(rows) and rows[0][1] == turn_id
 
     # --- stopping ---
 

@@ -8,7 +8,7 @@ import pytest
 from schedules_kit import START, Clock, stage
 
 from callboard.log.transaction import Transaction
-from callboard.schedules.firing import MARK
+from callboard.schedules.firing import MARK, Firing, start
 from callboard.schedules.state import Due
 from callboard_rpc.common import SessionId, Usage
 from callboard_rpc.errors import CallboardError
@@ -90,6 +90,20 @@ async def test_schedules_a_prompt_that_meets_a_fire_has_a_turn_of_its_own(tmp_pa
             "schedule",
             "prompt",
         ]
+
+
+async def test_schedules_a_prompt_behind_a_fire_that_waits_is_queued_and_has_its_own_turn(
+    tmp_path: Path,
+) -> None:
+    async with stage(tmp_path, speaks("looked."), speaks("hi.")) as s:
+        session_id = await s.session()
+        schedule = await s.make(session_id)
+        firing = Firing(host_id=s.host.host_id, now=START, due_at=MINUTES[1])
+        await s.host.log.transact(lambda tx: start(tx, schedule, firing, None))
+        posted = await s.say(session_id, "hello")
+        assert (posted.outcome, posted.turn_id) == ("queued", None)
+        await s.idle(session_id)
+        assert texts(await s.log(session_id)) == ["looked.", "hi."]
 
 
 # --- bounds ---------------------------------------------------------------------------------------------
