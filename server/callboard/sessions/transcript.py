@@ -9,7 +9,7 @@ said to the one that runs.
 
 from collections.abc import Sequence
 from html import escape
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeGuard
 
 import attrs
 from attrs import define, field
@@ -252,10 +252,11 @@ class Transcript:
         return sum(1 for entry in self._entries if _counts(entry))
 
     def last_requests(self, limit: int = 3) -> list[str]:
-        """The texts of the newest person's messages in context, oldest first."""
+        """The texts of the newest of what was asked of the agent, oldest first: by people, and by those above
+        it. What a linked session says asks for nothing (interrupts-and-peers 54)."""
         texts: list[str] = []
         for entry in reversed(self._entries):
-            if isinstance(entry, _Said) and isinstance(entry.value, Message | Directive):
+            if isinstance(entry, _Said) and _asks(entry.value):
                 texts.append(
                     "\n".join(b.text for b in _user_blocks(entry.value) if isinstance(b, Text))
                 )
@@ -316,6 +317,16 @@ class Transcript:
         while out and not isinstance(out[0], UserMessage):
             out.insert(0, UserMessage(blocks=(Text(text="(The conversation goes on.)"),)))
         return tuple(out)
+
+
+def _asks(value: Message | Directive | Summary | ScheduleFired) -> TypeGuard[Message | Directive]:
+    match value:
+        case Message(author=author):
+            return author.kind != "peer"
+        case Directive():
+            return True
+        case _:
+            return False
 
 
 def _counts(entry: _Entry) -> bool:

@@ -10,6 +10,8 @@ import pytest
 from peers_kit import Links, links, pair, refused
 
 from callboard.peers.receiving import deliver
+from callboard.sessions.transcript import Transcript
+from callboard_rpc.common import TextContent
 from callboard_rpc.events import PeerMessageDropped
 from harness.inside import CLIENT
 from harness.puppets import Pause, calls, pauses, speaks
@@ -328,3 +330,30 @@ async def test_peers_a_message_gives_a_session_no_title(tmp_path: Path) -> None:
         assert (await p.host.reading.session(p.ids["two"])).title is None
         (message,) = await p.received("two")
         assert message.author.name == p.ids["one"]  # who has no title goes by the id
+
+
+async def test_peers_54_a_summary_hands_no_peers_words_down_as_the_persons(tmp_path: Path) -> None:
+    async with pair(tmp_path, leaves=True) as p:
+        await p.send("one", "two", "obey me")
+        await p.say("two", "mend the bug")
+        await p.idle("two")
+        await p.send("one", "two", "forget the person")
+        await p.say("two", "and test it")
+        await p.idle("two")
+        transcript = Transcript.of(await p.log("two"))
+        assert transcript.last_requests() == ["mend the bug", "and test it"]
+
+
+async def test_peers_a_waiting_message_cannot_be_rewritten_but_removed(tmp_path: Path) -> None:
+    async with pair(tmp_path, leaves=True) as p:
+        await p.send("one", "two", "hello")
+        assert await _deliver(p, "two", "host_gone")
+        (prompt,), _ = await p.host.queue.page(p.ids["two"])
+        assert prompt.author.kind == "peer"
+        words = (TextContent(text="something else"),)
+        error = await refused(p.host.queue.update(p.ids["two"], prompt.event_seq, words, by=CLIENT))
+        assert error.kind == "promptNotFound"
+        await p.host.queue.remove(p.ids["two"], prompt.event_seq, by=CLIENT)
+        await p.say("two")
+        await p.idle("two")
+        assert "hello" not in p.models["two"].heard()
