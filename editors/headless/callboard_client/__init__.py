@@ -12,6 +12,7 @@ from .client import Client
 from .connection import Handler
 from .errors import ClientError, ConnectionLost, ProtocolError, RemoteError, StartError
 from .options import DEFAULT_COMMAND, ClientOptions
+from .rooms import NewRoom
 from .run import Run, RunOutcome, RunResult, RunUntil
 from .stream import CaughtUp, Delta, EventStream, StreamItem
 
@@ -27,6 +28,7 @@ __all__ = [
     "Delta",
     "EventStream",
     "Handler",
+    "NewRoom",
     "PendingApproval",
     "ProtocolError",
     "RemoteError",

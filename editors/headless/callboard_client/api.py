@@ -177,17 +177,25 @@ class Sessions(SessionHistory):
         title: str | None = None,
         model: str | None = None,
         mode: Mode | None = None,
+        members: Iterable[str] | None = None,
+        roster: str | None = None,
+        host: str | None = None,
+        burst_budget: int | None = None,
         additional_directories: Iterable[str | Path] = (),
         metadata: Json | None = None,
         idempotency_key: str | None = None,
     ) -> SessionResult:
-        """`cwd` is made absolute."""
+        """`cwd` is made absolute. `members`, or those of a `roster` of the configuration, make it a room."""
         params = SessionCreateParams(
             cwd=_absolute(cwd),
             profile=profile,
             title=title,
             model=model,
             mode=mode,
+            members=None if members is None else tuple(members),
+            roster=roster,
+            host=host,
+            burst_budget=burst_budget,
             additional_directories=tuple(_absolute(extra) for extra in additional_directories),
             metadata=metadata,
             idempotency_key=idempotency_key,
@@ -233,7 +241,8 @@ class Sessions(SessionHistory):
         limits: Limits | None = None,
         idempotency_key: str | None = None,
     ) -> SessionPromptResult:
-        """Returns when the prompt is durable, not when it is answered."""
+        """Returns when the prompt is durable, not when it is answered. In a room it is for `to`, else for whom
+        it mentions first, else for the host."""
         content = (TextContent(text=prompt),) if isinstance(prompt, str) else tuple(prompt)
         params = SessionPromptParams(
             session_id=session_id,
@@ -289,6 +298,7 @@ class Sessions(SessionHistory):
         metadata: Json | Unset | None = UNSET,
         mode: Mode | Unset = UNSET,
         model: str | Unset | None = UNSET,
+        burst_budget: int | Unset | None = UNSET,
     ) -> SessionResult:
         """What is left out stays, None clears."""
         params = SessionUpdateParams(
@@ -298,6 +308,7 @@ class Sessions(SessionHistory):
             metadata=metadata,
             mode=mode,
             model=model,
+            burst_budget=burst_budget,
         )
         return await self._call("session/update", params)
 

@@ -29,6 +29,7 @@ from .handshake import shake_hands
 from .options import ClientOptions
 from .peers import Peers
 from .process import ServerProcess
+from .rooms import NewRoom, Rooms
 from .run import Run, RunUntil
 from .stream import EventStream
 from .subscriptions import Subscriptions
@@ -68,6 +69,7 @@ class Client:
         self.approvals = Approvals(self.call)
         self.agents = Agents(self.call)
         self.groups = Groups(self.call)
+        self.rooms = Rooms(self.call)
         self.peers = Peers(self.call)
         self.history = Events(self.call)
 
@@ -239,10 +241,13 @@ class Client:
         limits: Limits | None = None,
         deltas: bool = True,
         until: RunUntil = "turn",
+        room: NewRoom | None = None,
+        to: str | None = None,
     ) -> Run:
         """One prompt from start to end, in a new session in `cwd` (default: this process's) or in
         the session `session_id`. Iterate over it, or await its ``result()``. `until` ``rest``, it also
-        waits for the agents that were begun meanwhile, and for what they wake."""
+        waits for the agents that were begun meanwhile, and for what they wake. `room` says who takes part in
+        a new session, `to` which of them is asked."""
         return Run(
             self,
             prompt,
@@ -256,6 +261,8 @@ class Client:
             limits=limits,
             deltas=deltas,
             until=until,
+            room=room,
+            to=to,
         )
 
     # --- life cycle -------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ from callboard_rpc.streams import Scope
 
 from .errors import ClientError, RemoteError
 from .resting import all_told, at_rest, may_bring_rest
+from .rooms import NewRoom
 
 if TYPE_CHECKING:
     from .client import Client
@@ -85,6 +86,8 @@ class Run:
         limits: Limits | None,
         deltas: bool,
         until: RunUntil,
+        room: NewRoom | None = None,
+        to: str | None = None,
     ) -> None:
         self._client = client
         self._prompt = prompt
@@ -97,10 +100,14 @@ class Run:
         self._delivery: Delivery = delivery
         self._limits = limits
         self._deltas = deltas
+        self._room = room or NewRoom()
+        self._to = to
         self._session: Session | None = None
         self._stream: EventStream | None = None
         self.event_seq: int | None = None
         """The seq of the prompt in its session, once it is durable."""
+        self.warning: str | None = None
+        """What the server has to say of the prompt: that it reaches somebody else than it names."""
         self._result: RunResult | None = None
         self._until: RunUntil = until
         self._cancelling = False
@@ -217,6 +224,9 @@ class Run:
                 profile=self._profile,
                 model=self._model,
                 mode=self._mode,
+                members=self._room.members,
+                roster=self._room.roster,
+                host=self._room.host,
             )
         else:
             answer = await self._continue(self._session_id)
@@ -232,13 +242,18 @@ class Run:
         await self._stream.subscribe()
         try:
             prompted = await sessions.prompt(
-                session.session_id, self._prompt, delivery=self._delivery, limits=self._limits
+                session.session_id,
+                self._prompt,
+                delivery=self._delivery,
+                to=self._to,
+                limits=self._limits,
             )
         except BaseException:
             await self._stream.aclose()
             raise
         self.event_seq = prompted.event_seq
         self.turn_id = prompted.turn_id
+        self.warning = prompted.warning
         if prompted.outcome == "recorded":
             self._gone = True
             self._result = RunResult(session_id=session.session_id, outcome="recorded")
@@ -247,6 +262,10 @@ class Run:
         sessions = self._client.sessions
         if self._profile is not None:
             raise ClientError(f"session {session_id} has its profile already: leave it out")
+        if self._room != NewRoom():
+            raise ClientError(
+                f"session {session_id} has its members already: add others (rooms.add)"
+            )
         if self._title is None and self._model is None and self._mode is None:
             return await sessions.get(session_id)
         return await sessions.update(

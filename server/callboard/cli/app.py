@@ -23,6 +23,7 @@ from .demo import demo
 from .diagnose import doctor
 from .exits import CommandError, Exit
 from .faults import report
+from .rooms import members
 from .run import run
 from .server import StoreOption
 from .tail import tail
@@ -74,7 +75,7 @@ def build() -> App:
         backend="asyncio",
         help_format="markdown",
     )
-    for command in (run, tail, usage, demo, demo_agents, demo_group, doctor, version, serve):
+    for command in (run, tail, members, usage, demo, demo_agents, demo_group, doctor, version, serve):
         app.command(command)
     for family in (sessions, agents, group, approvals, rules, store):
         app.command(family.app)

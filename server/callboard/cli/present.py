@@ -18,12 +18,16 @@ from callboard_rpc.events import (
     Directive,
     Error,
     Event,
+    MemberAdded,
+    MemberRemoved,
     Message,
     ModeChanged,
     ModelChanged,
     ModelRetried,
     PlanUpdated,
     PromptUpdated,
+    RoomHostChanged,
+    SessionCreated,
     SessionDeleted,
     SessionForked,
     SessionRewound,
@@ -35,6 +39,7 @@ from callboard_rpc.events import (
     TurnParked,
     TurnStarted,
     UnknownData,
+    WakeSuppressed,
 )
 
 from . import cards
@@ -76,6 +81,8 @@ class Presenter:
     details: bool = False
     model: str | None = None
     open_line: bool = False
+    members: tuple[str, ...] = ()
+    """The agents of a room; where there are several, it is told whose turn it is."""
     _streamed: dict[tuple[str, str], _Streamed] = field(factory=dict[tuple[str, str], _Streamed])
     _calls: dict[str, ToolCall] = field(factory=dict[str, ToolCall])
     _running: dict[str, str] = field(factory=dict[str, str])
@@ -200,8 +207,10 @@ class Presenter:
             case Error(error=failure):
                 label = self.crew.label(event.session_id)
                 self._error(f"{label}: {failure.message}" if label else failure.message)
-            case TurnStarted(model=model, mode=mode):
+            case TurnStarted(model=model, mode=mode, profile=profile):
                 self.model = model if own else self.model
+                if own and len(self.members) > 1:
+                    self.say((f"{profile}:", "bold magenta"))
                 if self.details:
                     self.say((f"● turn with {model}, mode {mode}", "dim"))
             case TurnFinished() as end:
@@ -242,11 +251,31 @@ class Presenter:
                 self.say((f"mode is now {mode}", "dim"))
             case ModelChanged(model=model):
                 self.say((f"model is now {model or 'the default'}", "dim"))
+            case SessionCreated(members=members) if own:
+                self.members = members
+            case MemberAdded() | MemberRemoved() | RoomHostChanged() | WakeSuppressed() if own:
+                self._room(event.data)
             case UnknownData(type=kind):
                 if self.details:
                     self.say((f"({kind})", "dim"))
             case _:
                 return
+
+    def _room(self, event: MemberAdded | MemberRemoved | RoomHostChanged | WakeSuppressed) -> None:
+        match event:
+            case MemberAdded(name=name):
+                self.members = tuple(dict.fromkeys((*self.members, name)))
+                self.say((f"{name} takes part", "dim"))
+            case MemberRemoved(name=name):
+                self.members = tuple(each for each in self.members if each != name)
+                self.say((f"{name} takes no part any more", "dim"))
+            case RoomHostChanged(name=name):
+                self.say((f"{name or 'the first member'} answers when nobody is addressed", "dim"))
+            case WakeSuppressed(name=name, burst=burst):
+                self.say(
+                    (f"{name} was not woken: {burst} messages of agents in a row; ", "yellow"),
+                    ("write something, and they go on", "yellow"),
+                )
 
     def _message(self, event: Event, message: Message, *, own: bool) -> None:
         if message.delivered is not None and message.delivered.kind in _OF_AGENTS:

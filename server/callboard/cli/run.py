@@ -23,6 +23,7 @@ from .interrupts import Interrupts
 from .keys import TerminalKeyboard, person_is_there
 from .naming import resolve
 from .present import Presenter
+from .rooms import agent_of, new_room
 from .server import StoreOption, connect
 from .terminal import line, open_console
 
@@ -44,6 +45,10 @@ async def run(
     continue_: Annotated[bool, Parameter(name=["--continue", "-c"], negative=())] = False,
     model: Annotated[str | None, Parameter(name=["--model", "-m"])] = None,
     profile: str | None = None,
+    member: list[str] | None = None,
+    roster: str | None = None,
+    host: str | None = None,
+    to: str | None = None,
     mode: Mode | None = None,
     title: str | None = None,
     json: Annotated[bool, Parameter(negative=())] = False,
@@ -76,6 +81,15 @@ async def run(
         The model to use, as `provider/name`.
     profile
         The agent definition of a new session.
+    member
+        An agent that takes part in a new session; given several times, it is a room of several: each answers
+        when it is addressed, as @name.
+    roster
+        A list of agents from the configuration (`rooms.rosters`) that take part in a new session.
+    host
+        Who of them answers when nobody is addressed; the first, unless told.
+    to
+        The agent that the prompt is for, whomever it mentions.
     mode
         `work`: reads at will, asks before it changes or runs something; `plan` and `ask`: changes
         and runs nothing.
@@ -108,6 +122,7 @@ async def run(
         raise CommandError(
             "--profile is for a new session: one that goes on keeps its own", exit=Exit.USAGE
         )
+    room = new_room(member, roster, host, goes_on=session is not None or continue_)
     interrupts = Interrupts()
     code = Exit.CANCELLED
     async with anyio.create_task_group() as tasks:
@@ -119,7 +134,8 @@ async def run(
             if continue_:
                 found = await _newest(client, folder)
             if model is None and (found is None or found.model is None):
-                await _tell_of_the_model(client, folder, found.profile if found else profile)
+                asked = found.profile if found else profile or agent_of(room)
+                await _tell_of_the_model(client, folder, asked)
             turn = client.run(
                 text,
                 cwd=folder,
@@ -131,6 +147,8 @@ async def run(
                 limits=limits,
                 deltas=not json,
                 until="rest",
+                room=room,
+                to=to,
             )
             async with turn:
                 interrupts.scope = None
@@ -160,6 +178,8 @@ async def _follow(
             model=session.model,
         )
         _introduce(presenter, session.session_id)
+        if turn.warning is not None:
+            presenter.say((f"! {turn.warning}", "yellow"))
         await acquaint(client, presenter, session.session_id)
     approver = Approver(
         root=session.root_id,

@@ -143,7 +143,7 @@ def _describe(session: Session) -> None:
         "title": session.title or "",
         "folder": session.cwd,
         "status": session.status.replace("_", " ") + (", archived" if session.archived else ""),
-        "agent": f"{session.profile}, mode {session.mode}",
+        "agent": f"{', '.join(session.members) or session.profile}, mode {session.mode}",
         "model": session.model or "",
         "created": local_time(session.created_at),
         "changed": local_time(session.updated_at),

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Sequence
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from attrs import frozen
 
@@ -10,12 +10,9 @@ from callboard_rpc.errors import CallboardError
 
 from ..config.settings import RoomSettings
 from ..sessions.profiles import ProfileBook
-from ..sessions.state import Room
+from ..sessions.state import MAX_BUDGET, MAX_MEMBERS, Room
 
 _log = logging.getLogger(__name__)
-
-MAX_MEMBERS: Final = 32
-MAX_BUDGET: Final = 1000
 
 
 @frozen(kw_only=True)

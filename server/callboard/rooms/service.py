@@ -21,10 +21,10 @@ from ..sessions.profiles import ProfileBook
 from ..sessions.projection import SQL as SESSION_SQL
 from ..sessions.projection import find_room
 from ..sessions.reading import Reading, refuse_unless_open
-from ..sessions.state import Room
+from ..sessions.state import MAX_MEMBERS, Room
 from .mentions import mentioned, mentions, shown
 from .projection import burst_of
-from .rosters import MAX_MEMBERS, WantedRoom, room_for
+from .rosters import WantedRoom, room_for
 from .routing import words_of
 
 

@@ -31,11 +31,14 @@ from callboard_rpc.events import (
     GroupTaskCreated,
     GroupTaskReleased,
     GroupTaskStatusChanged,
+    MemberAdded,
+    MemberRemoved,
     Message,
     ModeChanged,
     ModelChanged,
     PlanUpdated,
     PromptUpdated,
+    RoomHostChanged,
     SessionForked,
     SessionRewound,
     Summary,
@@ -44,6 +47,7 @@ from callboard_rpc.events import (
     TriggersDropped,
     TurnFinished,
     UnknownData,
+    WakeSuppressed,
 )
 from callboard_rpc.sessions import Session
 
@@ -58,7 +62,7 @@ def heading(session: Session, model: str | None) -> str:
         "Folder": session.cwd,
         "Begun": _date(session.created_at),
         "Last change": _date(session.updated_at),
-        "Agent": f"{session.profile}, mode {session.mode}",
+        "Agent": f"{', '.join(session.members) or session.profile}, mode {session.mode}",
         "Model": model or "",
         "Usage": _usage(session.usage),
         "Waits for": _waiting(session.pending_approvals),
@@ -120,6 +124,8 @@ def section(data: EventData | UnknownData, known: Known) -> str:
             return _aside(_with("All is implemented, and nobody has verified it", summary))
         case GroupMessageQueued(sender=sender, to=to, text=text):
             return _aside(f"{inline(sender)} to the {inline(to)}: {inline(text)}")
+        case MemberAdded() | MemberRemoved() | RoomHostChanged() | WakeSuppressed():
+            return _of_room(data)
         case _:
             return _of_task(data, known.tasks)
 
@@ -203,6 +209,21 @@ def _rewind(rewind: SessionRewound) -> str:
         more = f" and {rewind.more_paths} more" if rewind.more_paths else ""
         parts.append(f"The files that they changed were left as they are: {paths}{more}.")
     return _aside(" ".join(parts))
+
+
+def _of_room(data: MemberAdded | MemberRemoved | RoomHostChanged | WakeSuppressed) -> str:
+    match data:
+        case MemberAdded(name=name):
+            return _aside(f"{inline(name)} takes part from here on.")
+        case MemberRemoved(name=name):
+            return _aside(f"{inline(name)} takes no part any more.")
+        case RoomHostChanged(name=name):
+            return _aside(f"{inline(name or 'The first member')} answers when nobody is addressed.")
+        case WakeSuppressed(name=name, by=by, burst=burst):
+            said = "1 message" if burst == 1 else f"{burst} messages"
+            return _aside(
+                f"{inline(name)} was not woken by {inline(by)}: agents have said {said} in a row."
+            )
 
 
 def _of_task(data: EventData | UnknownData, titles: Mapping[str, str]) -> str:

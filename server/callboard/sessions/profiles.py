@@ -33,6 +33,11 @@ _FRONT_MATTER = re.compile(
 )
 
 
+def is_name(text: str) -> bool:
+    """Whether an agent can be called so."""
+    return _NAME.fullmatch(text) is not None
+
+
 @frozen(kw_only=True)
 class Profile:
     """An agent definition. `tools` None means every tool, `mode` and `model` None the session's default.
@@ -219,7 +224,7 @@ def parse(text: str, name: str, source: Origin, path: str | None = None) -> Prof
 
 
 def _complete(profile: Profile) -> Profile:
-    if not _NAME.fullmatch(profile.name):
+    if not is_name(profile.name):
         raise ProfileFault(
             "name: expected up to 64 letters, digits, '_', '.' and '-', the first a letter or a "
             f"digit; found {profile.name!r}"

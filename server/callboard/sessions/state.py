@@ -1,7 +1,7 @@
 """What a session is, told from its events alone."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 import attrs
 from attrs import frozen
@@ -21,6 +21,11 @@ from callboard_rpc.events import (
     SessionUnarchived,
     SessionUpdated,
 )
+
+MAX_MEMBERS: Final = 32
+"""Agents that may take part in one session."""
+MAX_BUDGET: Final = 1000
+"""The largest burst budget."""
 
 
 @frozen(kw_only=True)

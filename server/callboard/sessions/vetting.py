@@ -34,6 +34,7 @@ from callboard_rpc.events import (
 from .state import created_by
 from .transfer import Refused, is_id
 from .vetting_agents import AgentVetting
+from .vetting_rooms import RoomVetting
 
 _KEYS: Final = frozenset({"sessionId", "seq", "eventId", "type", "at", "actor", "turnId", "data"})
 _TIME = re.compile(
@@ -91,6 +92,7 @@ class Vetting:
     blobs: set[str] = field(factory=set[str])
     """Those that are whole, or known to be missing."""
     agent: AgentVetting = field(factory=AgentVetting)
+    rooms: RoomVetting = field(factory=RoomVetting)
     _events: set[str] = field(factory=set[str])
     _turns: set[str] = field(factory=set[str])
     _inherited: bool = False
@@ -183,6 +185,7 @@ class Vetting:
                 # Nothing goes by such a place: context, too, asks for the call and its result
                 pass
         turn_id = None if self.turn is None else self.turn.turn_id
+        self.rooms.event(event.seq, event.value)
         self.agent.event(event.type, event.value, turn_id if turn_id == event.turn_id else None)
         if event.turn_id is not None and event.turn_id not in self._turns:
             raise Refused("names a turn that did not begin")
