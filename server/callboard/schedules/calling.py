@@ -12,7 +12,8 @@ from ..agents.calling import grant_of
 from ..sessions.projection import SQL as SESSION_SQL
 from ..tools.base import ToolContext, ToolFailure, ToolOutcome
 from ..tools.display import one_line
-from .service import Maker, Schedules
+from .keeping import Maker
+from .service import Schedules
 
 SERVICE = "schedules"
 """Under which name the host gives tools the `Schedules`."""

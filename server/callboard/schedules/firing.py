@@ -6,7 +6,7 @@ hosts look (session-messaging 8). All that is checked is read there, whether any
 
 from attrs import frozen
 
-from callboard_rpc.common import Actor, FireId, HostId, Mode, SessionId
+from callboard_rpc.common import Actor, FireId, HostId, SessionId
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import ScheduleFired, SessionCreated, TriggersDropped
 from callboard_rpc.schedules import Schedule, ScheduleFire
@@ -17,21 +17,12 @@ from ..sessions.projection import find_room
 from ..turns.projection import SQL as TURN_SQL
 from ..turns.reservation import SYSTEM
 from . import state
+from .places import Place
 from .rows import SQL, find, record, stands
 from .state import Due, Kept
 
 MARK = "callboard/schedule"
 """Under which key the metadata of a fresh session names the schedule that it was made for."""
-
-
-@frozen(kw_only=True)
-class Place:
-    """Where a fresh session would be, as it was found just before: its folder and mode, or why there can be
-    none."""
-
-    cwd: str
-    mode: Mode = "ask"
-    fault: CallboardError | None = None
 
 
 @frozen(kw_only=True)

@@ -8,6 +8,7 @@ from callboard_rpc.schedules import Schedule, ScheduleFire, ScheduleTrigger
 from ..log.clock import parse
 from ..log.log import Log
 from . import triggers
+from .keeping import not_found
 from .rows import SQL, find, fire_of, kept_of
 from .state import Kept
 from .triggers import invalid
@@ -24,10 +25,7 @@ class ScheduleReading:
         """Raises scheduleNotFound."""
         kept = find(self._log.glance, schedule_id)
         if kept is None:
-            raise CallboardError(
-                "scheduleNotFound",
-                f"there is no schedule {schedule_id[:80]!r}; schedule/list tells those that there are",
-            )
+            raise not_found(schedule_id)
         return kept.schedule
 
     def of_agent(self, session_id: str) -> tuple[Schedule, ...]:

@@ -2,17 +2,14 @@
 
 import asyncio
 from collections.abc import Callable
-from pathlib import Path
 from typing import TypeVar
 
 import attrs
-from attrs import frozen
 
-from callboard_rpc.common import Mode, ScheduleId, SessionId
+from callboard_rpc.common import ScheduleId
 from callboard_rpc.convert import unstructure
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.schedules import (
-    FreshTarget,
     Schedule,
     ScheduleCreateParams,
     ScheduleFire,
@@ -25,35 +22,22 @@ from ..config.settings import ScheduleSettings
 from ..log.clock import parse
 from ..log.log import Log
 from ..log.record import Record
-from ..log.text import redacted
 from ..log.transaction import Transaction
 from ..sessions.dispatch import Dispatcher
 from ..sessions.profiles import ProfileBook
-from ..sessions.projection import SQL as SESSION_SQL
-from ..sessions.reading import refuse_unless_open
 from ..turns.boundary import Query
-from ..turns.reservation import Grant, assert_fence
-from . import firing, rules, state, triggers
-from .firing import Fired, Firing, Place
+from ..turns.reservation import assert_fence
+from . import firing, keeping, rules, state, triggers
+from .firing import Fired, Firing
+from .keeping import Maker, not_found
+from .places import Place, find_place
 from .reading import ScheduleReading
-from .rows import SQL, find, put, stands
+from .rows import find, put, stands
 from .state import Due, Kept
-from .triggers import invalid
 
 T = TypeVar("T")
 
 _ENDS = frozenset({"turn_finished", "triggers_dropped", "session_deleted"})
-_KEPT_OF_AGENT = 20
-"""How many of an agent's single instants are kept when they are over."""
-
-
-@frozen(kw_only=True)
-class Maker:
-    """The run whose agent makes a schedule: for itself, and in its own session."""
-
-    session_id: SessionId
-    profile: str
-    grant: Grant
 
 
 class Schedules:
@@ -127,15 +111,16 @@ class Schedules:
         if maker is not None:
             rules.refuse_too_often(kept.schedule.trigger, parse(now), self._limits.min_interval_s)
         if kept.schedule.target.fresh is not None:
-            place = await self.place_of(kept.schedule)
-            kept = _placed(kept, _sound(place))
+            place = await self._place(kept.schedule)
+            assert place is not None
+            kept = keeping.placed(kept, place.checked())
 
         def commit(tx: Transaction) -> Schedule:
             if maker is not None:
                 assert_fence(tx, maker.grant)
-                self._room_for_agent(tx, maker.session_id)
-            self._room(tx)
-            made = _as_kept(tx, kept, anew=True)
+                keeping.check_room_of_agent(tx, self._limits, maker.session_id)
+            keeping.check_room(tx, self._limits)
+            made = keeping.completed(tx, kept, anew=True)
             put(tx, made)
             tx.decided(schedule=unstructure(made.schedule))
             return made.schedule
@@ -167,26 +152,6 @@ class Schedules:
             schedule = attrs.evolve(schedule, name=f"schedule {schedule.schedule_id[-6:]}")
         return Kept(schedule=schedule, anchor_at=now)
 
-    def _room(self, tx: Transaction) -> None:
-        count: int = tx.value(SQL["count_schedules"])
-        if count >= self._limits.max_schedules:
-            raise CallboardError(
-                "limitReached",
-                f"there are {count} schedules, and no more than {self._limits.max_schedules} may be "
-                "(schedules.max_schedules); delete those that are over",
-            )
-
-    def _room_for_agent(self, tx: Transaction, session_id: str) -> None:
-        for (schedule_id,) in tx.all(SQL["finished_of_agent"], session_id, _KEPT_OF_AGENT):
-            _delete(tx, schedule_id)
-        count: int = tx.value(SQL["count_of_agent"], session_id)
-        if count >= self._limits.max_of_agent:
-            raise CallboardError(
-                "limitReached",
-                f"{count} schedules of this session are switched on, and no more than "
-                f"{self._limits.max_of_agent} may be (schedules.max_of_agent); delete one",
-            )
-
     async def update(self, params: ScheduleUpdateParams, maker: Maker | None = None) -> Schedule:
         """Changes what is given. Raises scheduleNotFound, and what `create` does."""
         now = self.now()
@@ -196,20 +161,22 @@ class Schedules:
             rules.refuse_too_often(after.schedule.trigger, parse(now), self._limits.min_interval_s)
         cwd: str | None = None
         if isinstance(params.target, ScheduleTarget) and params.target.fresh is not None:
-            cwd = _sound(await self.place_of(after.schedule))
+            place = await self._place(after.schedule)
+            assert place is not None
+            cwd = place.checked()
 
         def commit(tx: Transaction) -> Schedule:
             if maker is not None:
                 assert_fence(tx, maker.grant)
             kept = find(tx.all, params.schedule_id)
             if kept is None:
-                raise _not_found(params.schedule_id)
+                raise not_found(params.schedule_id)
             changed = rules.changed(kept, params, now)
             if cwd is not None:
-                changed = _placed(changed, cwd)
+                changed = keeping.placed(changed, cwd)
             switched_on = changed.schedule.enabled and not kept.schedule.enabled
             anew = switched_on or isinstance(params.target, ScheduleTarget)
-            changed = _as_kept(tx, changed, anew=anew)
+            changed = keeping.completed(tx, changed, anew=anew)
             put(tx, changed)
             if kept.schedule.enabled and not changed.schedule.enabled:
                 firing.drop_waiting(tx, kept.schedule, "its schedule was switched off")
@@ -226,7 +193,7 @@ class Schedules:
         def commit(tx: Transaction) -> bool:
             if maker is not None:
                 assert_fence(tx, maker.grant)
-            deleted = _delete(tx, schedule_id)
+            deleted = keeping.delete(tx, schedule_id)
             tx.decided(deleted=deleted)
             return deleted
 
@@ -236,7 +203,7 @@ class Schedules:
         """An agent's own; those of others look to it as if they were not there."""
         kept = find(self._log.glance, schedule_id)
         if kept is None or (maker is not None and kept.schedule.created_by != maker.session_id):
-            raise _not_found(schedule_id)
+            raise not_found(schedule_id)
         return kept
 
     # --- what it does ---
@@ -246,15 +213,15 @@ class Schedules:
         skipped. Raises scheduleNotFound, scheduleInvalid for one that has reached a bound, profileNotFound,
         pathNotFound, sessionNotFound, sessionClosed, sessionArchived."""
         seen = self._own(schedule_id, None)
-        place = await self.place_of(seen.schedule)
+        place = await self._place(seen.schedule)
         now = self.now()
 
         def commit(tx: Transaction) -> Fired:
             kept = find(tx.all, schedule_id)
             if kept is None:
-                raise _not_found(schedule_id)
+                raise not_found(schedule_id)
             schedule = kept.schedule
-            _refuse_when_over(schedule, now)
+            keeping.refuse_when_over(schedule, now)
             found = firing.obstacle(tx, schedule, place)
             if found is not None:
                 raise found.error
@@ -284,7 +251,7 @@ class Schedules:
         """Does what is due; None when somebody else was first."""
         place = None
         if due.fires_at is not None:
-            place = await self.place_of(seen.schedule)
+            place = await self._place(seen.schedule)
         given = self._log.submit(
             lambda tx: firing.claim(
                 tx, seen, due, host_id=self._dispatcher.host_id, now=now, place=place
@@ -300,106 +267,11 @@ class Schedules:
         if fired is not None and fired.session_id is not None:
             self._dispatcher.look_at(fired.session_id)
 
-    async def place_of(self, schedule: Schedule) -> Place | None:
-        """Where a fresh session would be now; None for a schedule that has a session."""
-        fresh = schedule.target.fresh
-        if fresh is None:
-            return None
-        try:
-            cwd = str(await asyncio.to_thread(_folder, fresh.cwd))
-            settings = self._settings(cwd)
-            profile = self._profiles(cwd).get(schedule.profile)
-        except CallboardError as fault:
-            return Place(cwd=fresh.cwd, fault=fault)
-        mode: Mode = profile.mode or settings.approvals.mode
-        return Place(cwd=cwd, mode=mode)
+    async def _place(self, schedule: Schedule) -> Place | None:
+        return await find_place(schedule, self._settings, self._profiles)
 
     async def _decided(self, commit: Callable[[Transaction], T]) -> T:
         try:
             return await self._log.transact(commit)
         finally:
             self.changed.set()
-
-
-# --- pieces -------------------------------------------------------------------------------------------
-
-
-def _delete(tx: Transaction, schedule_id: str) -> bool:
-    kept = find(tx.all, schedule_id)
-    if kept is None:
-        return False
-    firing.drop_waiting(tx, kept.schedule, "its schedule was deleted")
-    tx.execute(SQL["forget_fires"], schedule_id)
-    tx.execute(SQL["delete_schedule"], schedule_id)
-    return True
-
-
-def _as_kept(tx: Transaction, kept: Kept, *, anew: bool) -> Kept:
-    """A schedule with all that only the store knows: who is meant by its profile, and that its name is free.
-    `anew`: its target was given just now. Secrets leave what it says."""
-    schedule = kept.schedule
-    session_id = schedule.target.session_id
-    if session_id is not None and anew:
-        flags = tx.one(SESSION_SQL["flags"], session_id)
-        if flags is None:
-            raise CallboardError("sessionNotFound", f"there is no session {session_id[:80]!r}")
-        refuse_unless_open(session_id, closed=bool(flags[0]), archived=bool(flags[1]))
-        profile = firing.member_of(tx, session_id, schedule.profile)
-        if profile is None:
-            raise invalid(
-                f"{schedule.profile[:80]!r} takes no part in session {session_id}; add it there "
-                "(session/membersAdd), or name the session's own profile"
-            )
-        schedule = attrs.evolve(schedule, profile=profile)
-    redact = tx.writing.redact
-    schedule = attrs.evolve(
-        schedule, prompt=redacted(redact, schedule.prompt), name=redacted(redact, schedule.name)
-    )
-    if tx.one(SQL["is_taken"], schedule.profile, schedule.name, schedule.schedule_id) is not None:
-        raise CallboardError(
-            "nameInUse",
-            f"{schedule.profile} has a schedule {schedule.name!r} already; use another name, or change that one",
-        )
-    return attrs.evolve(kept, schedule=schedule)
-
-
-def _placed(kept: Kept, cwd: str) -> Kept:
-    target = ScheduleTarget(fresh=FreshTarget(cwd=cwd))
-    return attrs.evolve(kept, schedule=attrs.evolve(kept.schedule, target=target))
-
-
-def _sound(place: Place | None) -> str:
-    assert place is not None
-    if place.fault is not None:
-        raise place.fault
-    return place.cwd
-
-
-def _refuse_when_over(schedule: Schedule, now: str) -> None:
-    reached = state.bound_of(schedule)
-    if reached is None and schedule.expires_at is not None and schedule.expires_at <= now:
-        reached = f"it expired at {schedule.expires_at}"
-    if reached is not None:
-        raise invalid(f"{reached}; give it another bound, or none (schedule/update)")
-
-
-def _not_found(schedule_id: str) -> CallboardError:
-    return CallboardError(
-        "scheduleNotFound",
-        f"there is no schedule {schedule_id[:80]!r}; schedule/list tells those that there are",
-    )
-
-
-def _folder(path: str) -> Path:
-    folder = Path(path)
-    if not folder.is_absolute() or "\x00" in path:
-        raise invalid(f"the folder {path[:200]!r} of fresh sessions is not an absolute path")
-    try:
-        resolved = folder.resolve(strict=True)
-    except (OSError, RuntimeError) as fault:
-        raise CallboardError(
-            "pathNotFound", f"there is no folder {path[:200]}", data={"path": path}
-        ) from fault
-    if not resolved.is_dir():
-        raise CallboardError("pathNotFound", f"{path[:200]} is not a folder", data={"path": path})
-    return resolved

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from attrs import define, field
 
@@ -25,7 +25,7 @@ from callboard_rpc.schedules import (
     ScheduleUpdateParams,
 )
 from harness.inside import host_in, idle, log_of, new_session, say
-from harness.puppets import Puppet
+from harness.puppets import Puppet, calls, speaks
 
 START = "2031-05-17T09:00:00.000Z"
 
@@ -88,6 +88,13 @@ class Stage:
             ),
             more.pop("maker", None),
         )
+
+    async def use(self, session_id: str, *requested: tuple[str, Any]) -> list[str]:
+        """The results of calls that the agent of a session makes, in a turn of its own."""
+        self.puppet.scenes[:0] = [calls(*requested), speaks("used.")]
+        await self.say(session_id, "use your tools")
+        await self.idle(session_id)
+        return self.puppet.read()
 
     async def update(self, schedule: Schedule, **changes: Any) -> Schedule:
         return await self.schedules.update(
@@ -153,4 +160,7 @@ async def stage(
         host.catalog.resolve = resolve  # type: ignore[method-assign]
         clock = clock or Clock()
         schedules = schedules_in(host, clock)
+        cast("dict[str, Any]", host.services)["schedules"] = (
+            schedules  # tools go by this clock, too
+        )
         yield Stage(host, puppet, folder, clock, schedules, Engine(schedules))
