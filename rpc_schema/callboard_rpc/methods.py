@@ -740,6 +740,7 @@ _TABLE = (
             "scheduleNotFound",
             "scheduleInvalid",
             "nameInUse",
+            "profileNotFound",
             "pathNotFound",
             *_OPEN,
             *_STORE,

@@ -112,6 +112,17 @@ class Stage:
         task = self.task()
         return {**task, "agentId": task["rootId"]}
 
+    def yearly(self) -> dict[str, Any]:
+        """A schedule that is not due for long."""
+        return {
+            "profile": "default", "trigger": {"cron": "0 0 29 2 *"}, "prompt": "one",
+            "target": {"sessionId": self.session()},
+        }  # fmt: skip
+
+    def schedule(self) -> dict[str, Any]:
+        made = self.server.call("schedule/create", **self.yearly())
+        return {"scheduleId": made["schedule"]["scheduleId"]}
+
     def requests(self) -> dict[str, dict[str, Any]]:
         """Params that change something, by method."""
         gone = self.session()
@@ -153,6 +164,10 @@ class Stage:
             "group/taskCancel": self.task(),
             "group/taskReassign": self.given(),
             "group/messageSend": {"rootId": self.session(), "to": "group", "text": "hello"},
+            "schedule/create": self.yearly(),
+            "schedule/update": {**self.schedule(), "prompt": "look twice"},
+            "schedule/delete": self.schedule(),
+            "schedule/runNow": self.schedule(),
         }  # fmt: skip
 
 
@@ -183,6 +198,10 @@ OTHER: dict[str, dict[str, Any]] = {
     "group/taskCancel": {"reason": "another"},
     "group/taskReassign": {"taskId": "tsk_other"},
     "group/messageSend": {"text": "another"},
+    "schedule/create": {"prompt": "another"},
+    "schedule/update": {"prompt": "another"},
+    "schedule/delete": {"scheduleId": "sched_other"},
+    "schedule/runNow": {"scheduleId": "sched_other"},
 }
 """What another request with the same key asks for; another session, where nothing is named."""
 
@@ -271,6 +290,7 @@ def test_every_method_that_changes_something_is_done_once_though_its_server_is_k
         server.wait(answered["approval"]["sessionId"])
         after = history(server)
         rules = server.call("approval/ruleList")["data"]
+        schedules = server.call("schedule/list")["data"]
 
     def events_of(method: str, kind: str) -> list[dict[str, Any]]:
         params = requests[method]
@@ -352,6 +372,13 @@ def test_every_method_that_changes_something_is_done_once_though_its_server_is_k
     for method, (kind, status) in ON_TASKS.items():
         assert len(events_of(method, kind)) == 1, method
         assert told[method]["task"]["status"] == status, method
+    made_by = told["schedule/create"]["schedule"]
+    assert [s for s in schedules if s["target"] == made_by["target"]] == [made_by]
+    assert told["schedule/update"]["schedule"] in schedules
+    assert told["schedule/update"]["schedule"]["prompt"] == "look twice"
+    assert told["schedule/delete"]["deleted"] is True
+    (fired,) = [e for e in after if e["type"] == "schedule_fired"]
+    assert told["schedule/runNow"]["fire"]["fireId"] == fired["data"]["fireId"]
     (queued,) = events_of("group/messageSend", "group_message_queued")
     assert told["group/messageSend"]["messageId"] == queued["data"]["messageId"]
     assert told["approval/ruleAdd"]["rule"] in rules

@@ -775,6 +775,33 @@ def test_tasks_of_a_group_are_made_done_and_given_and_messages_are_left(server, 
     assert server.call("group/messageList", **of)["data"] == []
 
 
+@shows("schedule/create", "schedule/get", "schedule/list", "schedule/update", "schedule/delete")
+@shows("schedule/runNow", "schedule/runs", "schedule/preview")
+def test_a_schedule_is_made_changed_fired_and_deleted(server, session):
+    yearly = {"cron": "0 0 29 2 *"}
+    made = server.call(
+        "schedule/create", profile="default", trigger=yearly, prompt="look", name="leap days",
+        target={"sessionId": session},
+    )["schedule"]  # fmt: skip
+    assert made["nextAt"].endswith("-02-29T00:00:00.000Z")
+    of = {"scheduleId": made["scheduleId"]}
+    assert server.call("schedule/get", **of)["schedule"] == made
+    assert server.call("schedule/list", sessionId=session)["data"] == [made]
+    changed = server.call("schedule/update", **of, enabled=False)["schedule"]
+    assert changed["enabled"] is False and "nextAt" not in changed
+    fire = server.call("schedule/runNow", **of)["fire"]
+    assert (fire["outcome"], fire["sessionId"]) == ("queued", session)
+    server.wait(session)
+    (run,) = server.call("schedule/runs", **of)["data"]
+    assert (run["fireId"], run["outcome"]) == (fire["fireId"], "completed")
+    assert run["usage"]["inputTokens"] == 10
+    times = server.call("schedule/preview", trigger=yearly, count=2)["times"]
+    assert times[0] == made["nextAt"] and len(times) == 2
+    assert server.call("schedule/delete", **of)["deleted"] is True
+    assert server.call("schedule/delete", **of)["deleted"] is False
+    assert refusal(server, "schedule/get", **of)["data"]["kind"] == "scheduleNotFound"
+
+
 @shows("shutdown")
 def test_shutdown_then_exit_ends_with_zero(tmp_path):
     with CheckedServer(tmp_path, model="scripted/demo") as server:

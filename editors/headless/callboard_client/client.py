@@ -31,6 +31,7 @@ from .peers import Peers
 from .process import ServerProcess
 from .rooms import NewRoom, Rooms
 from .run import Run, RunUntil
+from .schedules import Schedules
 from .stream import EventStream
 from .subscriptions import Subscriptions
 
@@ -70,6 +71,7 @@ class Client:
         self.agents = Agents(self.call)
         self.groups = Groups(self.call)
         self.rooms = Rooms(self.call)
+        self.schedules = Schedules(self.call)
         self.peers = Peers(self.call)
         self.history = Events(self.call)
 

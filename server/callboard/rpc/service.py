@@ -30,6 +30,7 @@ from .handlers import (
     history,
     peers,
     rooms,
+    schedules,
     server,
     sessions,
     transfer,
@@ -58,6 +59,7 @@ _SERVED = (
     "event",
     "agent",
     "group",
+    "schedule",
     "peer",
 )
 """The families that a server without a store refuses by themselves; the rest is the protocol's own."""
@@ -77,6 +79,7 @@ def handlers_of(host: Host, clients: Clients) -> dict[str, Handler | Heed]:
         **agents.handlers(host, clients),
         **groups.handlers(host),
         **rooms.handlers(host),
+        **schedules.handlers(host),
         **peers.handlers(host),
         **events.handlers(host, clients),
     }

@@ -17,6 +17,13 @@ from callboard_rpc.groups import GroupMessageSendResult, GroupTask, TaskResult
 from callboard_rpc.history import SessionQueueResult, SessionRewindResult
 from callboard_rpc.peers import PeerAcceptResult, PeerLeaveResult, PeerSendResult
 from callboard_rpc.rooms import RoomResult
+from callboard_rpc.schedules import (
+    Schedule,
+    ScheduleDeleteResult,
+    ScheduleFire,
+    ScheduleResult,
+    ScheduleRunNowResult,
+)
 from callboard_rpc.sessions import (
     PromptOutcome,
     SessionCancelResult,
@@ -35,6 +42,7 @@ from .agents import agents_of, replied
 from .groups import message_sent
 from .peers import accepted, left, sent
 from .rooms import room_result
+from .schedules import schedule_result
 from .transfer import import_result
 
 
@@ -117,6 +125,16 @@ def remakes(host: Host) -> dict[str, Remake]:
     async def group_message(outcome: Json) -> GroupMessageSendResult:
         return message_sent(host, MessageId(outcome["message_id"]), tuple(outcome["recipients"]))
 
+    async def schedule(outcome: Json) -> ScheduleResult:
+        return schedule_result(host, structure(outcome["schedule"], Schedule))
+
+    async def schedule_deleted(outcome: Json) -> ScheduleDeleteResult:
+        return ScheduleDeleteResult(cursor=host.log.cursor(), deleted=outcome["deleted"])
+
+    async def schedule_run(outcome: Json) -> ScheduleRunNowResult:
+        fire = structure(outcome["fire"], ScheduleFire)
+        return ScheduleRunNowResult(fire=fire, cursor=host.log.cursor())
+
     async def peer_accepted(outcome: Json) -> PeerAcceptResult:
         return accepted(host, outcome)
 
@@ -161,6 +179,10 @@ def remakes(host: Host) -> dict[str, Remake]:
         "group/taskCancel": task,
         "group/taskReassign": task,
         "group/messageSend": group_message,
+        "schedule/create": schedule,
+        "schedule/update": schedule,
+        "schedule/delete": schedule_deleted,
+        "schedule/runNow": schedule_run,
         "peer/accept": peer_accepted,
         "peer/send": peer_sent,
         "peer/leave": peer_left,
