@@ -253,7 +253,7 @@ _TABLE = (
         params=SessionCreateParams,
         result=SessionResult,
         mutates=True,
-        errors=("pathNotFound", "profileNotFound", "modelUnavailable", "featureDisabled", *_STORE),
+        errors=("pathNotFound", "profileNotFound", "modelUnavailable", *_STORE),
         doc="A new session in a folder.",
     ),
     Method(

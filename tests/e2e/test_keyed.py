@@ -155,6 +155,10 @@ class Stage:
             "agent/interrupt": {"agentId": self.agent("hang"), "kind": "abort"},
             "agent/close": {"agentId": self.agent()},
             "agent/reply": {"askId": self.question(), "text": "Yes."},
+            "session/memberAdd": {"sessionId": self.session(), "name": "default", "host": True},
+            "session/memberRemove": {
+                "sessionId": self.session(members=["default"]), "name": "default"
+            },
             "group/taskCreate": {"rootId": self.session(), "title": "to do once"},
             "group/taskClaim": self.task(),
             "group/taskStart": self.task("Claim"),
@@ -189,6 +193,8 @@ OTHER: dict[str, dict[str, Any]] = {
     "agent/interrupt": {"reason": "another"},
     "agent/close": {"agentId": "ses_other"},
     "agent/reply": {"text": "another"},
+    "session/memberAdd": {"host": False},
+    "session/memberRemove": {"name": "other"},
     "group/taskCreate": {"title": "another"},
     "group/taskClaim": {"taskId": "tsk_other"},
     "group/taskStart": {"taskId": "tsk_other"},
@@ -347,6 +353,10 @@ def test_every_method_that_changes_something_is_done_once_though_its_server_is_k
     assert told["session/queueUpdate"]["eventSeq"] == changed["seq"]
     (removed,) = events_of("session/queueRemove", "triggers_dropped")
     assert told["session/queueRemove"]["eventSeq"] == removed["seq"]
+    (added,) = events_of("session/memberAdd", "member_added")
+    assert told["session/memberAdd"]["room"]["host"] == added["data"]["name"] == "default"
+    assert len(events_of("session/memberRemove", "member_removed")) == 1
+    assert told["session/memberRemove"]["room"]["members"] == []
     assert told["approval/answer"] == answered
     assert answered["approval"]["resolution"]["outcome"] == "rejected"
     (child,) = [

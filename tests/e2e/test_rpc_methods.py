@@ -376,7 +376,8 @@ def test_a_session_needs_a_folder_a_profile_and_a_model_that_exist(server, work)
     assert kind(cwd=str(work), profile="nobody") == "profileNotFound"
     unknown = refusal(server, "session/create", cwd=str(work), model="nowhere/nothing")
     assert unknown["data"]["kind"] == "modelUnavailable" and unknown["data"]["reason"]
-    assert kind(cwd=str(work), members=["default"]) == "featureDisabled"
+    assert kind(cwd=str(work), members=["default", "nobody"]) == "profileNotFound"
+    assert paths(refusal(server, "session/create", cwd=str(work), roster="none")) == ["$.roster"]
 
 
 @shows("session/prompt", "session/wait", "session/turns")
@@ -773,6 +774,19 @@ def test_tasks_of_a_group_are_made_done_and_given_and_messages_are_left(server, 
     assert server.call("group/get", **of)["group"]["counts"]["total"] == 2
     assert len(server.call("group/taskList", **of, status="all")["data"]) == 2
     assert server.call("group/messageList", **of)["data"] == []
+
+
+@shows("session/members", "session/memberAdd", "session/memberRemove")
+def test_agents_take_part_in_a_session_and_leave_it(server, session):
+    alone = server.call("session/members", sessionId=session)["room"]
+    assert alone["members"] == [] and alone["burst"] == {"used": 0, "budget": 6, "exhausted": False}
+    added = server.call("session/memberAdd", sessionId=session, name="default", host=True)["room"]
+    assert [(m["name"], m["isHost"]) for m in added["members"]] == [("default", True)]
+    assert server.call("session/get", sessionId=session)["session"]["members"] == ["default"]
+    left = server.call("session/memberRemove", sessionId=session, name="default")["room"]
+    assert (left["members"], left.get("host")) == ([], None)
+    error = refusal(server, "session/memberAdd", sessionId=session, name="nobody")
+    assert error["data"]["kind"] == "profileNotFound"
 
 
 @shows("schedule/create", "schedule/get", "schedule/list", "schedule/update", "schedule/delete")

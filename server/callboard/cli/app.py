@@ -75,7 +75,18 @@ def build() -> App:
         backend="asyncio",
         help_format="markdown",
     )
-    for command in (run, tail, members, usage, demo, demo_agents, demo_group, doctor, version, serve):
+    for command in (
+        run,
+        tail,
+        members,
+        usage,
+        demo,
+        demo_agents,
+        demo_group,
+        doctor,
+        version,
+        serve,
+    ):
         app.command(command)
     for family in (sessions, agents, group, approvals, rules, store):
         app.command(family.app)

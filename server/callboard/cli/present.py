@@ -83,6 +83,10 @@ class Presenter:
     open_line: bool = False
     members: tuple[str, ...] = ()
     """The agents of a room; where there are several, it is told whose turn it is."""
+    _told_turns: set[str] = field(factory=set[str])
+    """Turns of a room of which it was told whose they are."""
+    _held: list[Delta] = field(factory=list[Delta])
+    """What streams of a turn of which it was not told yet: events come a little later."""
     _streamed: dict[tuple[str, str], _Streamed] = field(factory=dict[tuple[str, str], _Streamed])
     _calls: dict[str, ToolCall] = field(factory=dict[str, ToolCall])
     _running: dict[str, str] = field(factory=dict[str, str])
@@ -149,6 +153,9 @@ class Presenter:
     # --- streaming --------------------------------------------------------------------------------
 
     def _delta(self, delta: Delta) -> None:
+        if len(self.members) > 1 and delta.turn_id not in self._told_turns:
+            self._held.append(delta)
+            return
         if delta.kind == "tool_output":
             self._output(delta)
             return
@@ -209,8 +216,8 @@ class Presenter:
                 self._error(f"{label}: {failure.message}" if label else failure.message)
             case TurnStarted(model=model, mode=mode, profile=profile):
                 self.model = model if own else self.model
-                if own and len(self.members) > 1:
-                    self.say((f"{profile}:", "bold magenta"))
+                if own and event.turn_id is not None and profile is not None:
+                    self._speaks(event.turn_id, profile)
                 if self.details:
                     self.say((f"● turn with {model}, mode {mode}", "dim"))
             case TurnFinished() as end:
@@ -261,6 +268,17 @@ class Presenter:
             case _:
                 return
 
+    def _speaks(self, turn_id: str, name: str) -> None:
+        """Tells, once, whose turn it is, where there are several whose it may be."""
+        held, self._held = self._held, []
+        if len(self.members) <= 1 or turn_id in self._told_turns:
+            return
+        self._told_turns.add(turn_id)
+        self.say((f"{name}:", "bold magenta"))
+        for delta in held:
+            if delta.turn_id == turn_id:
+                self._delta(delta)
+
     def _room(self, event: MemberAdded | MemberRemoved | RoomHostChanged | WakeSuppressed) -> None:
         match event:
             case MemberAdded(name=name):
@@ -286,6 +304,8 @@ class Presenter:
                 self.settle()
                 self.console.print(block(f"› {_text(message)}", "bold blue"), soft_wrap=True)
             return
+        if own and event.turn_id is not None:
+            self._speaks(event.turn_id, message.author.name)
         text = _text(message)
         if not own:
             if text:
