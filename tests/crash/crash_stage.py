@@ -69,6 +69,12 @@ rules:
     answer: [{call: {tool: group_task, arguments: {op: complete, task_id: "{{match.1}}", summary: Done.}}}]
   - when: {last_user: {regex: '^labour \\S+ (\\S+)'}, step: 1}
     answer: [{call: {tool: group_task, arguments: {op: claim, task_id: "{{match.1}}"}}}]
+  - when: {last_user: {regex: '(?s)<member name="default">.{0,99}</member>$'}}
+    answer: [{say: "I say no, @default."}]
+  - when: {last_user: {regex: '(?s)<member name="two">.{0,99}</member>$'}}
+    answer: [{say: "And I say yes, @two."}]
+  - when: {last_user: {regex: "^gather"}}
+    answer: [{say: "What do you say, @two?"}]
   - when: {last_user: {regex: "^bulky"}}
     answer: [{say: Noted.}]
   - when: {last_user: {regex: "^hang"}}
@@ -141,6 +147,8 @@ class Stage:
     """How tasks of a group stood when a client was told, one after the other."""
     told_messages: list[str] = field(factory=list[str])
     """Messages in a group that a client was told of."""
+    told_members: list[list[str]] = field(factory=list[list[str]])
+    """Who took part in a room when a client was told, one after the other."""
     others: list[ServerProcess] = field(factory=list[ServerProcess])
     seen_approvals: set[str] = field(factory=set[str])
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import crash_agents as agents
 import crash_groups as groups
+import crash_rooms as rooms
 import crash_scenes as scenes
 import crash_source
 import pytest
@@ -34,6 +35,7 @@ from callboard.approvals import service as approvals
 from callboard.groups import projection as groups_projection
 from callboard.host import Host
 from callboard.log.search import searchable_text
+from callboard.rooms import projection as rooms_projection
 from callboard.sessions import projection as sessions
 from callboard.turns import projection as turns
 from callboard_rpc.errors import CallboardError
@@ -54,6 +56,8 @@ PARTS = frozenset(
         "groups.delegation",
         "groups.reassign",
         "log.joined",
+        "rooms.addressing",
+        "rooms.feature",
         "sessions.close",
         "sessions.delete",
         "sessions.reserve_selected",
@@ -107,6 +111,8 @@ COMMITS: dict[str, tuple[Play, ...]] = {
     "log.append_draft": (scenes.talk, scenes.think),
     "log.index_batch": (scenes.talk,),
     "log.put_blob": (scenes.loud,),
+    "rooms.add": (rooms.reshape,),
+    "rooms.remove": (rooms.reshape,),
     "rpc.keep": (scenes.keyed,),
     "rpc.prune": (scenes.talk,),
     "sessions.cancel": (
@@ -221,6 +227,12 @@ MORE = {
         ("turns.try_to_end.deciding", agents.hire_elsewhere),
         ("turns.try_to_end.committed", agents.hire_elsewhere),
         ("turns.try_to_end.told", agents.hire_elsewhere),
+        # a mention, another one, and one of which nobody is woken
+        *(
+            (f"turns.try_to_end.{stage}{nth}", rooms.converse)
+            for nth in ("", ":2", ":3")
+            for stage in STAGES
+        ),
     ),
     "turns.write_end": (
         ("turns.write_end.deciding", agents.halt),
@@ -236,6 +248,8 @@ MORE = {
     ),
     "turns.reserve": (
         ("turns.reserve.committed:2", scenes.queue),
+        *((f"turns.reserve.{stage}:2", rooms.converse) for stage in STAGES),
+        *((f"turns.reserve.{stage}", rooms.take_over) for stage in STAGES),
         ("turns.reserve.deciding:2", scenes.cancel),
     ),
 }
@@ -309,10 +323,11 @@ async def test_execution_51_killed_at(fault: str, play: Play, tmp_path: Path) ->
         expire_s=1.0 if play is scenes.expire else None,
         running=1 if play in agents.ONE_AT_A_TIME else 4,
     )
-    {**PRELUDES, **agents.PRELUDES, **groups.PRELUDES}.get(play, _nothing)(stage)
+    {**PRELUDES, **agents.PRELUDES, **groups.PRELUDES, **rooms.PRELUDES}.get(play, _nothing)(stage)
     die(stage, fault, play)
     before = snapshot(stage.store, shared=play in SHARED | agents.SHARED)
     groups.check_groups(stage, before)
+    rooms.check_rooms(stage, before)
     alive = {stage.host_id(server) for server in stage.others}
     _check_acknowledged(stage, before)
     stage.let_go()
@@ -334,6 +349,8 @@ async def test_execution_51_killed_at(fault: str, play: Play, tmp_path: Path) ->
     agents.check_agents(stage, end)
     groups.check_groups(stage, end)
     groups.check_all_read(end)
+    rooms.check_rooms(stage, end)
+    rooms.check_all_answered(end)
     async with stage.restarted():
         pass
     held(snapshot(stage.store).sessions == end.sessions, "another start wrote something")
@@ -453,6 +470,7 @@ async def _check_projections(host: Host) -> None:
             sessions.PROJECTION,
             agents_projection.PROJECTION,
             groups_projection.PROJECTION,
+            rooms_projection.PROJECTION,
         )
         for table in projection.tables
     ]
