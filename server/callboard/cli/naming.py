@@ -85,6 +85,7 @@ RULES = Kind("rule_", "rule", "`callboard rules list --all` shows the rules ther
 APPROVALS = Kind(
     "apr_", "pending approval", "`callboard approvals list` shows those that wait for an answer."
 )
+SCHEDULES = Kind("sched_", "schedule", "`callboard schedule list` shows the schedules there are.")
 TASKS = Kind("tsk_", "task", "`callboard group SESSION` shows the tasks there are.")
 
 

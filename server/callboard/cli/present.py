@@ -27,6 +27,7 @@ from callboard_rpc.events import (
     PlanUpdated,
     PromptUpdated,
     RoomHostChanged,
+    ScheduleFired,
     SessionCreated,
     SessionDeleted,
     SessionForked,
@@ -201,6 +202,8 @@ class Presenter:
                 return
             case Directive(author=author, text=text):
                 self.say((f"» {self.crew.speaker(author)}: ", "magenta"), text)
+            case ScheduleFired(name=name, prompt=prompt):
+                self.say((f"◷ {name}: ", "magenta"), prompt)
             case ToolCall() as call:
                 self._calls[call.call_id] = call
                 title = call.title or call.name

@@ -39,6 +39,7 @@ from callboard_rpc.events import (
     PlanUpdated,
     PromptUpdated,
     RoomHostChanged,
+    ScheduleFired,
     SessionForked,
     SessionRewound,
     Summary,
@@ -90,6 +91,8 @@ def section(data: EventData | UnknownData, known: Known) -> str:
             return _message(message)
         case Directive(author=author, text=text):
             return f"## {_speaker(author)} (directive)\n\n{_closed(text)}\n\n"
+        case ScheduleFired(name=name, prompt=prompt):
+            return f"## Schedule {inline(name)}\n\n{_closed(prompt)}\n\n"
         case Summary(text=text):
             return f"## Summary of the conversation so far\n\n{_closed(text)}\n\n"
         case ToolResult() as result:
