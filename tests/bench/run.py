@@ -20,6 +20,7 @@ import groups
 import hosts
 import large_store
 import recovering
+import rooms
 import start_up
 import turns
 from figure import Figure, Topic
@@ -31,6 +32,7 @@ _TOPICS: tuple[Topic, ...] = (
     turns.TOPIC,
     agents.TOPIC,
     groups.TOPIC,
+    rooms.TOPIC,
     appending.TOPIC,
     large_store.TOPIC,
     footprint.TOPIC,

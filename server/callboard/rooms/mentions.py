@@ -12,9 +12,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-_WORD = re.compile(r"\S+")
 _TOKEN = re.compile(r"@(\w[\w.-]*)")
-_LINES = re.compile(r"\r\n|\r|\n")
 _QUOTED = re.compile(r" {0,3}>")
 _FENCE = re.compile(r"[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(`{3,}(?=[^`]*$)|~{3,})")
 _TICKS = re.compile(r"`+")
@@ -25,14 +23,18 @@ def mentions(text: str) -> Iterator[str]:
     name; `named` knows."""
     if "@" not in text:
         return
-    for word in _WORD.finditer(_said_by_itself(text)):
-        whole = word.group()
-        place = whole.find("://")
-        for token in _TOKEN.finditer(whole):
-            if 0 <= place < token.start():
-                break
-            if _begins(whole, token.start()) and not _goes_on(whole, token.end()):
-                yield token[1]
+    for paragraph in _paragraphs(text):
+        if "@" not in paragraph:
+            continue
+        for word in _without_code(paragraph).split():
+            if "@" not in word:
+                continue
+            place = word.find("://")
+            for token in _TOKEN.finditer(word):
+                if 0 <= place < token.start():
+                    break
+                if _begins(word, token.start()) and not _goes_on(word, token.end()):
+                    yield token[1]
 
 
 def named(token: str, members: Sequence[str]) -> str | None:
@@ -77,39 +79,31 @@ def _goes_on(word: str, at: int) -> bool:
     return behind[:1] == "@" or (behind[:1] == "/" and (behind[1:].isalnum() or behind[1:] == "_"))
 
 
-def _said_by_itself(text: str) -> str:
-    """The text without code and without what is quoted."""
-    kept: list[str] = []
+def _paragraphs(text: str) -> Iterator[str]:
+    """The text without fenced code and quoted lines, which end a paragraph as blank lines do."""
+    has_fences = "```" in text or "~~~" in text
+    paragraph: list[str] = []
     fence = ""
-    for line in _LINES.split(text):
+    for line in (*text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), ""):
         if fence:
             bare = line.strip(" \t")
             if len(bare) >= len(fence) and bare == fence[0] * len(bare):
                 fence = ""
-            kept.append("")
-        elif _QUOTED.match(line):
-            kept.append("")
-        elif opened := _FENCE.match(line):
+            continue
+        opened = _FENCE.match(line) if has_fences else None
+        if opened is not None:
             fence = opened[1]
-            kept.append("")
-        else:
-            kept.append(line)
-    return "\n".join(_without_code(kept))
-
-
-def _without_code(lines: Sequence[str]) -> Iterator[str]:
-    """The lines without inline code, which may go over several lines, but over no blank one."""
-    paragraph: list[str] = []
-    for line in (*lines, ""):
-        if line.strip():
+        elif line.strip() and not _QUOTED.match(line):
             paragraph.append(line)
-        elif paragraph:
-            yield _without_spans("\n".join(paragraph))
+            continue
+        if paragraph:
+            yield "\n".join(paragraph)
             paragraph.clear()
 
 
-def _without_spans(text: str) -> str:
-    """A run of backticks opens a span if there is another one of the same length, which ends it."""
+def _without_code(text: str) -> str:
+    """A paragraph without inline code: a run of backticks opens a span if there is another one of the same length,
+    which ends it."""
     if "`" not in text:
         return text
     runs = [(run.start(), run.end()) for run in _TICKS.finditer(text)]
