@@ -32,7 +32,7 @@ default: [{say: "Heard."}]
 """
 KEYED = sorted(m.name for m in METHODS.values() if m.mutates)
 SAY = [{"type": "text", "text": "hello"}]
-ENVIRON = {"CALLBOARD_FEATURES": "agents.messaging", "CALLBOARD_LIMITS_MODEL_CALLS": "64"}
+ENVIRON = {"CALLBOARD_FEATURES": "agents.messaging,peers", "CALLBOARD_LIMITS_MODEL_CALLS": "64"}
 """Agents ask, and many of the turns here hold a call of the model for ever."""
 
 
@@ -123,11 +123,22 @@ class Stage:
         made = self.server.call("schedule/create", **self.yearly())
         return {"scheduleId": made["schedule"]["scheduleId"]}
 
+    def invitation(self) -> str:
+        return self.server.call("peer/invite", sessionId=self.session())["token"]
+
+    def linked(self) -> tuple[str, str]:
+        one, two = self.session(), self.session()
+        token = self.server.call("peer/invite", sessionId=one)["token"]
+        self.server.call("peer/accept", sessionId=two, token=token)
+        return one, two
+
     def requests(self) -> dict[str, dict[str, Any]]:
         """Params that change something, by method."""
         gone = self.session()
         self.server.call("session/archive", sessionId=gone)
         _, approval = self.asked()
+        one, two = self.linked()
+        left, right = self.linked()
         return {
             "session/create": {"cwd": str(self.work), "title": "made once"},
             "session/prompt": {"sessionId": self.session(), "content": SAY},
@@ -168,6 +179,9 @@ class Stage:
             "group/taskCancel": self.task(),
             "group/taskReassign": self.given(),
             "group/messageSend": {"rootId": self.session(), "to": "group", "text": "hello"},
+            "peer/accept": {"sessionId": self.session(), "token": self.invitation()},
+            "peer/send": {"sessionId": one, "to": two, "text": "hello"},
+            "peer/leave": {"sessionId": left, "peerId": right},
             "schedule/create": self.yearly(),
             "schedule/update": {**self.schedule(), "prompt": "look twice"},
             "schedule/delete": self.schedule(),
@@ -204,6 +218,9 @@ OTHER: dict[str, dict[str, Any]] = {
     "group/taskCancel": {"reason": "another"},
     "group/taskReassign": {"taskId": "tsk_other"},
     "group/messageSend": {"text": "another"},
+    "peer/accept": {"token": "another"},
+    "peer/send": {"text": "another"},
+    "peer/leave": {"peerId": "ses_other"},
     "schedule/create": {"prompt": "another"},
     "schedule/update": {"prompt": "another"},
     "schedule/delete": {"scheduleId": "sched_other"},
@@ -391,6 +408,13 @@ def test_every_method_that_changes_something_is_done_once_though_its_server_is_k
     assert told["schedule/runNow"]["fire"]["fireId"] == fired["data"]["fireId"]
     (queued,) = events_of("group/messageSend", "group_message_queued")
     assert told["group/messageSend"]["messageId"] == queued["data"]["messageId"]
+    (linked,) = events_of("peer/accept", "peer_linked")
+    assert told["peer/accept"]["peer"]["sessionId"] == linked["data"]["peerId"]
+    (sent,) = events_of("peer/send", "peer_message_sent")
+    assert told["peer/send"]["messageId"] == sent["data"]["messageId"]
+    assert (told["peer/send"]["repeated"], told["peer/send"]["left"]) == (False, 49)
+    assert len(events_of("peer/leave", "peer_unlinked")) == 1
+    assert told["peer/leave"]["left"] is True
     assert told["approval/ruleAdd"]["rule"] in rules
     assert (
         told["approval/ruleRemove"]["rule"]["ruleId"] == requests["approval/ruleRemove"]["ruleId"]
