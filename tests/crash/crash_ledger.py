@@ -194,7 +194,7 @@ class Session:
                 turn.finals += data.get("final") is True
                 if data.get("partial"):
                     turn.partials.append(event)
-            case "directive" | "member_mentioned":
+            case "directive" | "member_mentioned" | "schedule_fired":
                 self.instructed.append(event["seq"])
             case "ack":
                 self.admitted.update(data["admits"])

@@ -149,6 +149,9 @@ class Stage:
     """Messages in a group that a client was told of."""
     told_members: list[list[str]] = field(factory=list[list[str]])
     """Who took part in a room when a client was told, one after the other."""
+    told_schedules: dict[str, str] = field(factory=dict[str, str])
+    """Schedules that a client was told of, and what they say then."""
+    told_fires: list[str] = field(factory=list[str])
     others: list[ServerProcess] = field(factory=list[ServerProcess])
     seen_approvals: set[str] = field(factory=set[str])
 

@@ -13,6 +13,7 @@ import crash_agents as agents
 import crash_groups as groups
 import crash_rooms as rooms
 import crash_scenes as scenes
+import crash_schedules as schedules
 import crash_source
 import pytest
 from crash_ledger import (
@@ -115,6 +116,11 @@ COMMITS: dict[str, tuple[Play, ...]] = {
     "rooms.remove": (rooms.reshape,),
     "rpc.keep": (scenes.keyed,),
     "rpc.prune": (scenes.talk,),
+    "schedules.create": (schedules.plan,),
+    "schedules.delete": (schedules.plan,),
+    "schedules.fire": (schedules.tick, schedules.tick_fresh),
+    "schedules.run_now": (schedules.ring,),
+    "schedules.update": (schedules.plan,),
     "sessions.cancel": (
         scenes.cancel,
         scenes.cancel_asking,
@@ -227,6 +233,13 @@ MORE = {
         ("turns.try_to_end.deciding", agents.hire_elsewhere),
         ("turns.try_to_end.committed", agents.hire_elsewhere),
         ("turns.try_to_end.told", agents.hire_elsewhere),
+        # what the clock has started, and what waits behind a person's
+        *((f"turns.try_to_end.{stage}", schedules.tick) for stage in STAGES),
+        *(
+            (f"turns.try_to_end.{stage}{nth}", schedules.ring)
+            for nth in ("", ":2")
+            for stage in STAGES
+        ),
         # a mention, another one, and one of which nobody is woken
         *(
             (f"turns.try_to_end.{stage}{nth}", rooms.converse)
@@ -250,6 +263,7 @@ MORE = {
         ("turns.reserve.committed:2", scenes.queue),
         *((f"turns.reserve.{stage}:2", rooms.converse) for stage in STAGES),
         *((f"turns.reserve.{stage}", rooms.take_over) for stage in STAGES),
+        *((f"turns.reserve.{stage}", schedules.take_over) for stage in STAGES),
         ("turns.reserve.deciding:2", scenes.cancel),
     ),
 }
@@ -323,11 +337,14 @@ async def test_execution_51_killed_at(fault: str, play: Play, tmp_path: Path) ->
         expire_s=1.0 if play is scenes.expire else None,
         running=1 if play in agents.ONE_AT_A_TIME else 4,
     )
-    {**PRELUDES, **agents.PRELUDES, **groups.PRELUDES, **rooms.PRELUDES}.get(play, _nothing)(stage)
+    {**PRELUDES, **agents.PRELUDES, **groups.PRELUDES, **rooms.PRELUDES, **schedules.PRELUDES}.get(
+        play, _nothing
+    )(stage)
     die(stage, fault, play)
     before = snapshot(stage.store, shared=play in SHARED | agents.SHARED)
     groups.check_groups(stage, before)
     rooms.check_rooms(stage, before)
+    schedules.check_schedules(stage, before)
     alive = {stage.host_id(server) for server in stage.others}
     _check_acknowledged(stage, before)
     stage.let_go()
@@ -337,6 +354,7 @@ async def test_execution_51_killed_at(fault: str, play: Play, tmp_path: Path) ->
     if play is scenes.keyed:
         _send_again(stage)
     async with stage.restarted() as host:
+        await schedules.come_due(host)
         await _drive(stage, host, waiting_approvals(before, alive=alive) if not alive else set())
         await _check_projections(host)
     end = snapshot(stage.store)
@@ -351,6 +369,8 @@ async def test_execution_51_killed_at(fault: str, play: Play, tmp_path: Path) ->
     groups.check_all_read(end)
     rooms.check_rooms(stage, end)
     rooms.check_all_answered(end)
+    schedules.check_schedules(stage, end)
+    schedules.check_all_fired(stage, end)
     async with stage.restarted():
         pass
     held(snapshot(stage.store).sessions == end.sessions, "another start wrote something")

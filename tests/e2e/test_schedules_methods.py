@@ -37,7 +37,8 @@ def at(**later: float) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CheckedServer]:
     folder = tmp_path_factory.mktemp("schedules")
-    with CheckedServer(folder, model=scenario(folder, SCENE), approvals=False) as running:
+    running = CheckedServer(folder, model=scenario(folder, SCENE), approvals=False)
+    with running:
         yield running
 
 
