@@ -21,6 +21,7 @@ import hosts
 import large_store
 import recovering
 import rooms
+import schedules
 import start_up
 import turns
 from figure import Figure, Topic
@@ -33,6 +34,7 @@ _TOPICS: tuple[Topic, ...] = (
     agents.TOPIC,
     groups.TOPIC,
     rooms.TOPIC,
+    schedules.TOPIC,
     appending.TOPIC,
     large_store.TOPIC,
     footprint.TOPIC,
