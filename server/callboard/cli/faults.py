@@ -47,6 +47,9 @@ _BAD_INPUT = frozenset(
         "invalidGraph",
         "notAMember",
         "messageTooLong",
+        "peerNotLinked",
+        "peerLimit",
+        "tokenInvalid",
     }
 )
 _HINTS = {
@@ -57,6 +60,8 @@ _HINTS = {
     "storeFull": "Make room on the disk; everything that was committed is still there.",
     "sessionArchived": "`callboard sessions unarchive SESSION` brings it back.",
     "agentNotFound": "`callboard agents list SESSION` shows the agents of a session.",
+    "peerNotLinked": "`callboard peer list SESSION` shows the sessions that it is linked to.",
+    "tokenInvalid": "`callboard peer invite SESSION` makes a new one.",
     "taskNotFound": "`callboard group SESSION` shows the tasks there are.",
     "notAMember": "`callboard group SESSION` shows the members of the group.",
     "importRefused": "`callboard sessions export SESSION -o FILE.jsonl` writes what can be imported.",

@@ -43,7 +43,7 @@ from callboard_rpc.events import (
     WakeSuppressed,
 )
 
-from . import cards
+from . import cards, peers_seen
 from .board_events import BoardNews, is_group_message
 from .crew import Crew
 from .terminal import block, line
@@ -188,7 +188,7 @@ class Presenter:
     # --- events -----------------------------------------------------------------------------------
 
     def _event(self, event: Event) -> None:
-        told = self.crew.tell(event) or self.board.tell(event)
+        told = self.crew.tell(event) or self.board.tell(event) or peers_seen.tell(event)
         if told is not None:
             self._lines([told])
             return

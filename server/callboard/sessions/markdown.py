@@ -36,6 +36,10 @@ from callboard_rpc.events import (
     Message,
     ModeChanged,
     ModelChanged,
+    PeerLinked,
+    PeerMessageDropped,
+    PeerMessageSent,
+    PeerUnlinked,
     PlanUpdated,
     PromptUpdated,
     RoomHostChanged,
@@ -129,6 +133,8 @@ def section(data: EventData | UnknownData, known: Known) -> str:
             return _aside(f"{inline(sender)} to the {inline(to)}: {inline(text)}")
         case MemberAdded() | MemberRemoved() | RoomHostChanged() | WakeSuppressed():
             return _of_room(data)
+        case PeerLinked() | PeerUnlinked() | PeerMessageSent() | PeerMessageDropped():
+            return _of_link(data)
         case _:
             return _of_task(data, known.tasks)
 
@@ -140,6 +146,8 @@ def _message(message: Message) -> str:
     parts = [shown for each in message.content if (shown := _content(each))]
     if not parts:
         return ""
+    if message.author.kind == "peer":  # what has a frame for the model has one for people, too
+        parts = [fenced(each.text) for each in message.content if isinstance(each, TextContent)]
     if message.partial:
         parts.append("*(cut off)*")
     return f"## {_speaker(message.author)}\n\n" + "\n\n".join(parts) + "\n\n"
@@ -227,6 +235,18 @@ def _of_room(data: MemberAdded | MemberRemoved | RoomHostChanged | WakeSuppresse
             return _aside(
                 f"{inline(name)} was not woken by {inline(by)}: agents have said {said} in a row."
             )
+
+
+def _of_link(data: PeerLinked | PeerUnlinked | PeerMessageSent | PeerMessageDropped) -> str:
+    match data:
+        case PeerLinked(peer_id=peer_id):
+            return _aside(f"Linked to the session {inline(peer_id)}.")
+        case PeerUnlinked(peer_id=peer_id):
+            return _aside(f"No longer linked to the session {inline(peer_id)}.")
+        case PeerMessageSent(to=to, text=text):
+            return _aside(f"To the session {inline(to)}: {inline(text)}")
+        case PeerMessageDropped(sender=sender, reason=reason):
+            return _aside(f"A message of {inline(sender or 'a session')} was dropped: {reason}.")
 
 
 def _of_task(data: EventData | UnknownData, titles: Mapping[str, str]) -> str:

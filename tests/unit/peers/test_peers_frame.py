@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from callboard.log.text import well_formed
 from callboard.peers.capsule import MAX_CHARS, Capsule, read, write
-from callboard.peers.frame import framed
+from callboard.peers.frame import framed, said_in
 
 _AT = "2031-05-17T09:30:00.123Z"
 _ATTRIBUTES = {"source", "name", "session", "time"}
@@ -53,15 +54,11 @@ def _must_be_one_frame(text: str) -> ElementTree.Element:
 @pytest.mark.parametrize("hostile", HOSTILE)
 @pytest.mark.parametrize("place", ["body", "title", "sender"])
 def test_peers_53_no_text_ends_its_frame_or_adds_an_attribute(place: str, hostile: str) -> None:
-    from callboard.log.text import well_formed
-
     _must_be_one_frame(framed(_capsule(**{place: well_formed(hostile)})))  # type: ignore[arg-type]
 
 
 @given(st.text(), st.text(), st.text())
 def test_peers_53_holds_for_any_text(body: str, title: str, sender: str) -> None:
-    from callboard.log.text import well_formed
-
     text = well_formed("x" + body)[:MAX_CHARS]
     frame = framed(_capsule(body=text, title=well_formed(title), sender=well_formed(sender)))
     _must_be_one_frame(frame)
@@ -106,3 +103,14 @@ def test_peers_47_reading_never_fails(value: object) -> None:
 @given(st.text())
 def test_peers_47_reading_any_text_never_fails(text: str) -> None:
     read(text, message_id="msg_1", sender_id="ses_one", created_at=_AT)
+
+
+@given(st.text())
+def test_peers_what_was_said_is_found_in_its_frame(body: str) -> None:
+    text = well_formed("x" + body)[:MAX_CHARS]
+    assert said_in(framed(_capsule(body=text))) == text
+
+
+@pytest.mark.parametrize("text", ["", "hello", "<external-context", "<external-context >\nno end"])
+def test_peers_a_text_without_a_frame_is_shown_as_it_is(text: str) -> None:
+    assert said_in(text) == text
