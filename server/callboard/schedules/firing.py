@@ -121,6 +121,14 @@ def obstacle(tx: Transaction, schedule: Schedule, place: Place | None) -> Obstac
                 "the schedule another target",
             )
         )
+    if tx.one(SQL["held_back"], session_id) is not None:
+        return Obstacle(
+            error=CallboardError(
+                "scheduleInvalid",
+                f"in session {session_id} something waits that wakes nobody, since it was imported, or stopped "
+                "with its server; prompt the session, or continue its agent, first",
+            )
+        )
     return None
 
 

@@ -157,3 +157,8 @@ WHERE n.session_id = ?1 AND n.fresh = 1 AND n.asked = 0
 -- name: waiting
 SELECT session_id FROM schedule_fires
 WHERE outcome IN ('queued', 'running') AND outcome = 'queued' AND fresh = 1;
+
+-- What waits in a session and wakes nobody: the next turn would take it along, whoever begins it.
+-- name: held_back
+SELECT 1 FROM triggers t JOIN heads h ON h.session_id = t.session_id
+WHERE t.session_id = ? AND t.state = 'pending' AND t.seq <= max(h.imported_through, h.held_through) LIMIT 1;

@@ -41,6 +41,31 @@ async def test_schedules_a_fire_in_an_imported_session_wakes_nobody_with_the_nex
         assert await s.host.log.query(SQL["schedules_page"], "", "", None, None, None, 9) == []
 
 
+async def test_schedules_do_not_wake_what_an_imported_session_had_waiting(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.mkdir()
+    two.mkdir()
+    pause = Pause()
+    async with stage(one, pauses(pause)) as s:
+        session_id = await s.session()
+        await s.say(session_id, "first")
+        await pause.came()
+        await s.say(session_id, "delete all")
+        text = (await s.host.writing_out.piece(session_id, cursor=None, limit=1_000)).text
+        pause.open.set()
+        await s.idle(session_id)
+    async with stage(two) as s:
+        await s.host.importing.run(text)
+        schedule = await s.make(session_id)
+        s.clock.set(MINUTE)
+        await s.look()
+        (fire,) = await s.runs(schedule)
+        assert fire.outcome == "skipped"
+        assert fire.reason is not None
+        assert "wakes nobody" in fire.reason
+        assert s.puppet.requests == []
+
+
 async def test_schedules_a_fork_takes_the_answer_of_a_fire_and_not_its_prompt(
     tmp_path: Path,
 ) -> None:

@@ -10,6 +10,7 @@ from schedules_kit import START, Clock, stage
 from callboard.log.transaction import Transaction
 from callboard.schedules.firing import MARK, Firing, start
 from callboard.schedules.state import Due
+from callboard.sessions.state import Room
 from callboard_rpc.common import SessionId, Usage
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.schedules import ScheduleTarget, ScheduleTrigger
@@ -444,21 +445,42 @@ async def test_schedules_the_end_of_its_session_is_its_own(tmp_path: Path, end: 
         assert caught.value.kind == ("sessionClosed" if end == "close" else "sessionNotFound")
 
 
+def helper(tmp_path: Path) -> None:
+    """A second agent."""
+    agents = tmp_path / "config" / "agents"
+    agents.mkdir(parents=True)
+    (agents / "helper.md").write_text("---\ndescription: helps\n---\nYou are the helper.\n")
+
+
+async def test_schedules_the_turn_is_that_of_the_member_whose_schedule_it_is(
+    tmp_path: Path,
+) -> None:
+    helper(tmp_path)
+    async with stage(tmp_path, speaks("helped.")) as s:
+        session_id = await s.session(room=Room(members=("default", "helper")))
+        schedule = await s.make(session_id, profile="HELPER")
+        assert schedule.profile == "helper"
+        await s.at(MINUTES[1])
+        await s.until(schedule, "completed")
+        (started,) = of(await s.log(session_id), "turn_started")
+        assert (started.profile, started.trigger.kind) == ("helper", "schedule")
+        assert "You are the helper." in s.puppet.requests[0].system
+
+
 async def test_schedules_an_agent_that_has_left_the_room_is_not_put_back(tmp_path: Path) -> None:
+    helper(tmp_path)
     async with stage(tmp_path) as s:
-        session_id = await s.session()
-        schedule = await s.make(session_id)
-
-        def rename(tx: Transaction) -> None:
-            tx.execute("UPDATE sessions SET profile = 'other' WHERE session_id = ?", session_id)
-
-        await s.host.log.transact(rename)
+        session_id = await s.session(room=Room(members=("default", "helper")))
+        schedule = await s.make(session_id, profile="helper")
+        await s.host.services["rooms"].remove(session_id, "helper", by=CLIENT)
+        before = shape(await s.log(session_id))
         await s.at(MINUTES[1])
         (fire,) = await s.runs(schedule)
         assert fire.outcome == "skipped"
         assert fire.reason is not None
         assert fire.reason.startswith("not a member")
-        assert shape(await s.log(session_id)) == []
+        assert shape(await s.log(session_id)) == before
+        assert s.now(schedule).enabled
 
 
 async def test_schedules_a_stranger_cannot_have_one_in_a_session(tmp_path: Path) -> None:

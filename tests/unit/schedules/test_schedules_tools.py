@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from schedules_kit import START, Stage, stage
 
+from callboard.agents.examining import Caller, Wanted
 from callboard.schedules.tools import SCHEDULE_TOOLS
 from callboard_rpc.schedules import Schedule
 from harness.inside import CLIENT
@@ -220,6 +221,30 @@ async def test_schedules_a_run_that_has_lost_its_session_makes_nothing(tmp_path:
         await live.ended.wait()
         assert mine(s, session_id) == ()
         assert s.clock.at == START
+
+
+async def test_schedules_a_child_wakes_itself_reports_again_and_does_not_outlive_its_session(
+    tmp_path: Path,
+) -> None:
+    async with stage(tmp_path) as s:
+        root = await s.session()
+        agents = s.host.services["agents"]
+        s.puppet.scenes[:0] = [calls(once(60, name="tea")), speaks("soon.")]
+        child = await agents.spawn(
+            Caller(parent_id=root, by=CLIENT), Wanted(name="one", message="make tea")
+        )
+        await s.idle(child.agent_id)
+        await s.idle(root)
+        (schedule,) = mine(s, child.agent_id)
+        await s.at("2031-05-17T09:01:00Z")
+        await s.until(schedule, "completed")
+        await s.idle(root)
+        reports = of(await s.log(child.agent_id), "agent_report_created")
+        assert [r.report.status for r in reports] == ["completed", "completed"]
+        await s.use(child.agent_id, create(cron="0 * * * *", name="each hour"))
+        (hourly, _) = mine(s, child.agent_id)
+        await s.host.sessions.close(root, by=CLIENT)
+        assert s.now(hourly).disabled_reason == f"its session {child.agent_id} was closed"
 
 
 # --- approvals of what the clock has started ------------------------------------------------------------
