@@ -185,7 +185,7 @@ class Session:
         if turn is not None and event["type"] != "cancel_requested":
             held(turn.outcome is None, where, "comes after its turn's end")
         match event["type"]:
-            case "message" if data.get("delivered"):
+            case "message" if data.get("delivered") or data["author"]["kind"] == "peer":
                 self.instructed.append(event["seq"])
             case "message" if data["author"]["kind"] == "person":
                 self.triggers[event["seq"]] = data["content"][0]["text"][:TOLD_APART]

@@ -88,7 +88,7 @@ default:
 """
 
 CONFIG = """
-features = ["agents.interrupts", "agents.messaging"]
+features = ["agents.interrupts", "agents.messaging", "peers"]
 {approvals}
 [agents]
 cancel_grace_s = 1
@@ -152,6 +152,8 @@ class Stage:
     told_schedules: dict[str, str] = field(factory=dict[str, str])
     """Schedules that a client was told of, and what they say then."""
     told_fires: list[str] = field(factory=list[str])
+    told_peers: defaultdict[str, list[Any]] = field(factory=lambda: defaultdict(list))
+    """What clients know of links, by what they did: invited, accepting, accepted, sent, left."""
     others: list[ServerProcess] = field(factory=list[ServerProcess])
     seen_approvals: set[str] = field(factory=set[str])
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import crash_agents as agents
 import crash_groups as groups
+import crash_peers as peers
 import crash_rooms as rooms
 import crash_scenes as scenes
 import crash_schedules as schedules
@@ -112,6 +113,12 @@ COMMITS: dict[str, tuple[Play, ...]] = {
     "log.append_draft": (scenes.talk, scenes.think),
     "log.index_batch": (scenes.talk,),
     "log.put_blob": (scenes.loud,),
+    "peers.accept": (peers.befriend,),
+    "peers.deliver": (peers.write,),
+    "peers.invite": (peers.befriend,),
+    "peers.leave": (peers.part,),
+    "peers.send": (peers.write, peers.write_to_one_at_work),
+    "peers.tidy": (peers.clean_up,),
     "rooms.add": (rooms.reshape,),
     "rooms.remove": (rooms.reshape,),
     "rpc.keep": (scenes.keyed,),
@@ -189,6 +196,11 @@ MORE = {
         # a completion and a claim by an agent
         *((f"groups.decided.{stage}:{nth}", groups.assign) for nth in (3, 4) for stage in STAGES),
     ),
+    "peers.deliver": tuple((f"peers.deliver.{stage}:2", peers.write) for stage in STAGES),
+    "peers.send": (
+        ("peers.send.committed:2", peers.part),
+        *((f"peers.send.{stage}:3", peers.write_to_one_at_work) for stage in STAGES),
+    ),
     "sessions.prompt": (
         ("sessions.prompt.committed:2", scenes.steer),
         ("sessions.prompt.committed:3", scenes.queue),
@@ -219,6 +231,7 @@ MORE = {
         ("turns.boundary.deciding", agents.tell_running),
         ("turns.boundary.committed", agents.whisper),
         ("turns.boundary.committed", agents.delegate),
+        *((f"turns.boundary.{stage}", peers.write_to_one_at_work) for stage in STAGES),
         # the second one is where the agent reads what was written to it
         *((f"turns.boundary.{stage}:2", groups.announce) for stage in STAGES),
     ),
@@ -264,6 +277,8 @@ MORE = {
         *((f"turns.reserve.{stage}:2", rooms.converse) for stage in STAGES),
         *((f"turns.reserve.{stage}", rooms.take_over) for stage in STAGES),
         *((f"turns.reserve.{stage}", schedules.take_over) for stage in STAGES),
+        *((f"turns.reserve.{stage}", peers.take_over) for stage in STAGES),
+        *((f"turns.reserve.{stage}{nth}", peers.write) for nth in ("", ":2") for stage in STAGES),
         ("turns.reserve.deciding:2", scenes.cancel),
     ),
 }
@@ -337,14 +352,15 @@ async def test_execution_51_killed_at(fault: str, play: Play, tmp_path: Path) ->
         expire_s=1.0 if play is scenes.expire else None,
         running=1 if play in agents.ONE_AT_A_TIME else 4,
     )
-    {**PRELUDES, **agents.PRELUDES, **groups.PRELUDES, **rooms.PRELUDES, **schedules.PRELUDES}.get(
-        play, _nothing
-    )(stage)
+    preludes = {**PRELUDES, **agents.PRELUDES, **groups.PRELUDES, **rooms.PRELUDES}
+    preludes |= {**schedules.PRELUDES, **peers.PRELUDES}
+    preludes.get(play, _nothing)(stage)
     die(stage, fault, play)
     before = snapshot(stage.store, shared=play in SHARED | agents.SHARED)
     groups.check_groups(stage, before)
     rooms.check_rooms(stage, before)
     schedules.check_schedules(stage, before)
+    peers.check_peers(stage, before)
     alive = {stage.host_id(server) for server in stage.others}
     _check_acknowledged(stage, before)
     stage.let_go()
@@ -355,6 +371,7 @@ async def test_execution_51_killed_at(fault: str, play: Play, tmp_path: Path) ->
         _send_again(stage)
     async with stage.restarted() as host:
         await schedules.come_due(host)
+        await peers.come_in(stage, host)
         await _drive(stage, host, waiting_approvals(before, alive=alive) if not alive else set())
         await _check_projections(host)
     end = snapshot(stage.store)
@@ -371,6 +388,8 @@ async def test_execution_51_killed_at(fault: str, play: Play, tmp_path: Path) ->
     rooms.check_all_answered(end)
     schedules.check_schedules(stage, end)
     schedules.check_all_fired(stage, end)
+    peers.check_peers(stage, end)
+    peers.check_all_in(stage, end)
     async with stage.restarted():
         pass
     held(snapshot(stage.store).sessions == end.sessions, "another start wrote something")

@@ -116,13 +116,12 @@ class Peers:
     async def tidy(self) -> None:
         """Takes out what nobody needs any more. Nothing is claimed, so there is nothing to give back."""
         if not (await self._log.query(SQL["is_tidy"], *_limits(self._log.now())))[0][0]:
-            await self._log.transact(tidy)
+            await self._log.transact(lambda tx: tidy(tx, *_limits(tx.now())))
 
 
-def tidy(tx: Transaction) -> None:
-    """Invitations and sent messages that are past, dead letters that are old, and rows of sessions that are
-    gone."""
-    tokens, sent, dead = _limits(tx.now())
+def tidy(tx: Transaction, tokens: str, sent: str, dead: str) -> None:
+    """Takes out invitations, sent messages and dead letters from before these times, and rows of sessions that
+    are gone."""
     tx.execute(SQL["tidy_tokens"], tokens)
     tx.execute(SQL["tidy_sent"], sent)
     tx.execute(SQL["tidy_inbox"], dead)
