@@ -187,7 +187,8 @@ def _on_queued(tx: Transaction, record: Record) -> None:
 
 def _on_delivered(tx: Transaction, record: Record) -> None:
     event: GroupMessageDelivered = record.value
-    tx.execute(SQL["mark_delivered"], record.seq, record.session_id, event.message_id)
+    root_id = record.root_id or tx.value(SQL["root_of"], record.session_id)
+    tx.execute(SQL["mark_delivered"], record.seq, root_id, event.message_id, record.session_id)
 
 
 def _on_deleted(tx: Transaction, record: Record) -> None:

@@ -1,6 +1,7 @@
 """The groups of one store, as one host serves them. Every change is one transaction, in which everything is
 checked that it depends on: whichever process a participant is served by, the first one wins."""
 
+import logging
 from collections.abc import Callable
 from typing import Literal, TypeVar
 
@@ -13,7 +14,7 @@ from ..log.log import Log
 from ..log.transaction import Transaction
 from ..turns.boundary import Query
 from . import gate, messages, tasks
-from .anew import rebuild
+from .anew import is_right, rebuild
 from .membership import Participant, root_of
 from .messages import Sent
 from .projection import SQL
@@ -21,6 +22,8 @@ from .reading import GroupReading
 from .tasks import NewTask, Said
 
 T = TypeVar("T")
+
+_logger = logging.getLogger(__name__)
 
 Delegation = Callable[[Transaction, str], None]
 
@@ -118,10 +121,17 @@ class Groups:
     # --- restarts ---
 
     async def recover(self) -> None:
-        """Makes the tables of all groups anew from the log, each group in a transaction of its own: done
-        once, when this host begins (coordination 86)."""
+        """Makes the tables of every group anew where they are not what the log tells: looked at once, when
+        this host begins (coordination 86). A group that cannot be read is no reason to serve nobody: its
+        tables stay as they are, and the server's own log says why."""
         if self._rebuilt:
             return
         self._rebuilt = True
         for (root_id,) in await self._log.query(SQL["roots"]):
-            await self._log.transact(lambda tx, root_id=root_id: rebuild(tx, root_id))
+            try:
+                if not await self._log.at_once(
+                    lambda rows, root_id=root_id: is_right(rows, root_id)
+                ):
+                    await self._log.transact(lambda tx, root_id=root_id: rebuild(tx, root_id))
+            except Exception as fault:
+                _logger.warning("the task board of %s could not be made anew: %s", root_id, fault)
