@@ -11,6 +11,13 @@ from attrs import frozen
 from .common import Cursor, GroupId, Json, MessageId, SessionId, TaskId
 from .events import AgentStatus, GroupTarget, TaskStatus
 
+MAX_TASKS = 10_000
+"""Tasks of one group, ever."""
+MAX_MESSAGES = 10_000
+"""Messages in one group, ever."""
+MAX_ITEMS = 200
+"""Dependencies, paths or findings of one task."""
+
 TaskFilter: TypeAlias = Literal[
     "open", "ready", "active", "blocked", "pending", "completed", "cancelled", "all"
 ]

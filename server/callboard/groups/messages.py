@@ -16,6 +16,7 @@ from callboard_rpc.events import (
     GroupMessageQueued,
     GroupTarget,
 )
+from callboard_rpc.groups import MAX_MESSAGES
 
 from ..log.text import redacted, well_formed
 from ..log.transaction import Transaction
@@ -28,8 +29,6 @@ from .tasks import invalid, names
 
 MAX_BYTES = 4_000
 """UTF-8 bytes of one message (coordination 104)."""
-MAX_MESSAGES = 10_000
-"""Messages in one group, ever."""
 MAX_PER_BOUNDARY = 64
 
 

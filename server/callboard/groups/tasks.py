@@ -18,7 +18,7 @@ from callboard_rpc.events import (
     GroupTaskStatusChanged,
     TaskStatus,
 )
-from callboard_rpc.groups import GroupTask
+from callboard_rpc.groups import MAX_ITEMS, MAX_TASKS, GroupTask
 
 from ..log.text import well_formed
 from ..log.transaction import Transaction
@@ -35,12 +35,8 @@ from .rules import (
 )
 from .state import seen
 
-MAX_TASKS = 10_000
-"""Tasks of one group, ever."""
 MAX_TITLE_CHARS = 200
 MAX_TEXT_CHARS = 16_000
-MAX_ITEMS = 200
-"""Dependencies, paths or findings of one task."""
 MAX_ITEM_CHARS = 2_000
 
 
