@@ -30,6 +30,8 @@ MAX_DELIVERIES: Final = 250_000
 MAX_CHARS: Final = 64_000
 """Of one text: a secret that stood in it may have been shorter than what stands there now."""
 
+_MESSAGE_CHARS: Final = 16_000
+
 _OF_ROOTS = (
     AgentGroupCreated
     | AgentGroupMemberJoined
@@ -137,7 +139,8 @@ class GroupVetting:
             raise Refused(
                 f"is of a group with messages for more than {MAX_DELIVERIES:,} recipients together"
             )
-        _check_size((message.text,))
+        if len(message.text) > _MESSAGE_CHARS:
+            raise Refused(f"is a message of more than {_MESSAGE_CHARS:,} characters")
         self._messages[message.message_id] = recipients
 
     def _deliver(self, marker: GroupMessageDelivered, *, is_root: bool) -> None:
