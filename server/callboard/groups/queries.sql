@@ -44,16 +44,18 @@ SELECT task_id, group_id, title, status, created_by, created_at, updated_at, des
        required, expected_paths, assignee, summary, reason, findings, touched_files
 FROM group_tasks WHERE root_id = ? AND task_id = ?;
 
+-- Those in some states (JSON) behind a place in the order of lists, a page of them.
+-- name: tasks_behind
+SELECT task_id, group_id, title, status, created_by, created_at, updated_at, description, dependencies,
+       required, expected_paths, assignee, summary, reason, findings, touched_files
+FROM group_tasks WHERE root_id = ?1 AND (created_at, task_id) > (?2, ?3)
+  AND status IN (SELECT value FROM json_each(?4))
+ORDER BY created_at, task_id LIMIT ?5;
+
 -- name: tasks
 SELECT task_id, group_id, title, status, created_by, created_at, updated_at, description, dependencies,
        required, expected_paths, assignee, summary, reason, findings, touched_files
 FROM group_tasks WHERE root_id = ? ORDER BY created_at, task_id;
-
--- A board without what is done, of which only the ids are needed: most of a long one is.
--- name: uncompleted_tasks
-SELECT task_id, group_id, title, status, created_by, created_at, updated_at, description, dependencies,
-       required, expected_paths, assignee, summary, reason, findings, touched_files
-FROM group_tasks WHERE root_id = ? AND status <> 'completed' ORDER BY created_at, task_id;
 
 -- name: completed_ids
 SELECT task_id FROM group_tasks WHERE root_id = ? AND status = 'completed';
@@ -65,17 +67,16 @@ SELECT t.task_id, t.group_id, t.title, t.status, t.created_by, t.created_at, t.u
        t.touched_files
 FROM json_each(?2) j CROSS JOIN group_tasks t ON t.root_id = ?1 AND t.task_id = j.value;
 
--- All that the tasks of a list of ids (JSON) depend on, near and far, and they themselves.
+-- All that the tasks of a list of ids (JSON) depend on, near and far, and they themselves: each with its own
+-- dependencies. The texts of what may be a whole board stay where they are.
 -- name: tasks_below
 WITH RECURSIVE below (task_id) AS (
   SELECT value FROM json_each(?2)
   UNION
   SELECT d.value FROM below b JOIN group_tasks t ON t.root_id = ?1 AND t.task_id = b.task_id
   JOIN json_each(t.dependencies) d)
-SELECT t.task_id, t.group_id, t.title, t.status, t.created_by, t.created_at, t.updated_at, t.description,
-       t.dependencies, t.required, t.expected_paths, t.assignee, t.summary, t.reason, t.findings,
-       t.touched_files
-FROM below b CROSS JOIN group_tasks t ON t.root_id = ?1 AND t.task_id = b.task_id;
+SELECT t.task_id, t.dependencies FROM below b CROSS JOIN group_tasks t
+  ON t.root_id = ?1 AND t.task_id = b.task_id;
 
 -- name: count_tasks
 SELECT count(*) FROM group_tasks WHERE root_id = ?;

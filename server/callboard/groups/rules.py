@@ -4,7 +4,7 @@ Every function raises a `CallboardError` that says how the task stands; none wri
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from callboard_rpc.common import TaskId
 from callboard_rpc.errors import CallboardError
@@ -94,8 +94,15 @@ def check_ready(task: GroupTask, tasks: Mapping[TaskId, GroupTask]) -> None:
         )
 
 
+class Node(Protocol):
+    """What a task is in the graph."""
+
+    @property
+    def dependencies(self) -> tuple[TaskId, ...]: ...
+
+
 def check_dependencies(
-    task_id: TaskId, dependencies: Sequence[TaskId], tasks: Mapping[TaskId, GroupTask]
+    task_id: TaskId, dependencies: Sequence[TaskId], tasks: Mapping[TaskId, Node]
 ) -> None:
     """Raises invalidGraph for what would not be a graph without cycles: per dependency the task itself, an
     unknown one, one that is named twice; last a way from the dependencies back to the task (8.4)."""

@@ -24,7 +24,7 @@ from ..log.text import well_formed
 from ..log.transaction import Transaction
 from ..turns.boundary import Query
 from .membership import Participant, append, join, may_act, must_be_member, must_be_root, the_group
-from .projection import SQL, by_id, find_task, ids
+from .projection import SQL, by_id, find_task, graph_of, ids
 from .rules import (
     Named,
     Operation,
@@ -132,7 +132,7 @@ def create(tx: Transaction, who: Participant, task: NewTask) -> GroupTask:
     if count >= MAX_TASKS:
         raise CallboardError("limitReached", f"the group has {count} tasks, and takes no more")
     task_id = TaskId(tx.new_id("tsk"))
-    below = by_id(tx.all(SQL["tasks_below"], who.root_id, ids(task.dependencies)))
+    below = graph_of(tx.all(SQL["tasks_below"], who.root_id, ids(task.dependencies)))
     check_dependencies(task_id, task.dependencies, below)
     group = the_group(tx, who)
     append(

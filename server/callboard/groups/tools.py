@@ -21,6 +21,7 @@ from .calling import (
     task_line,
     with_codes,
 )
+from .state import count_of
 from .tasks import NewTask, Said, names
 
 _NONE_YET = "There is no group yet. It comes to be with its first task or message."
@@ -112,14 +113,14 @@ async def _list(context: ToolContext, arguments: GroupTaskCall) -> ToolOutcome:
     if group is None:
         return ToolOutcome(text=_NONE_YET)
     wanted = arguments.status or "open"
-    found = await groups.reading.tasks(context.session, wanted)
-    shown = found[: arguments.limit or _LISTED]
+    page = await groups.reading.tasks(context.session, wanted, limit=arguments.limit or _LISTED)
+    shown, left_out = page.tasks, count_of(group.counts, wanted) - len(page.tasks)
     named = names(groups.glance, group.root_id)
     lines = [_header(group), *(task_line(task, named) for task in shown)]
     if not shown:
         lines.append(f"No task is {wanted}." if wanted != "all" else "There are no tasks.")
-    if len(found) > len(shown):
-        lines.append(f"{len(found) - len(shown)} more")
+    if left_out > 0:
+        lines.append(f"{left_out} more")
     return ToolOutcome(text="\n".join(lines))
 
 
@@ -285,13 +286,15 @@ async def _status(context: ToolContext, _: GroupStatusCall) -> ToolOutcome:
     named = names(groups.glance, group.root_id)
     members = [member.name for member in group.members if not member.is_root]
     lines = [_header(group), f"members: {', '.join(members) or 'none but the root'}"]
-    for title, tasks in (
+    kinds: tuple[tuple[TaskFilter, tuple[GroupTask, ...]], ...] = (
         ("ready", group.ready),
         ("active", group.active),
         ("blocked", group.blocked),
-    ):
-        lines += [f"{title}: {task_line(task, named)}" for task in tasks[:_MANY]]
-        lines += _more(title, len(tasks) - _MANY)
+    )
+    for kind, tasks in kinds:
+        shown = tasks[:_MANY]
+        lines += [f"{kind}: {task_line(task, named)}" for task in shown]
+        lines += _more(kind, count_of(group.counts, kind) - len(shown))
     lines += [
         f"dependency failure: {f.task_id} waits for {f.dependency_id}, which is {f.status}"
         for f in group.dependency_failures[:_FEW]

@@ -77,7 +77,7 @@ async def test_coordination_79_a_session_that_never_used_a_group_has_nothing_of_
         for name in ("root", "one"):
             await b.use(name, STATUS, task("list"), message("list"))
         assert await b.groups.reading.group(b.root) is None
-        assert await b.groups.reading.tasks(b.root, "all") == ()
+        assert (await b.groups.reading.tasks(b.root, "all")).tasks == ()
         assert (await b.groups.reading.inbox(b.root)).messages == ()
         assert not any(tables(b).values())
         for session_id in (b.root, b.ids["one"]):
