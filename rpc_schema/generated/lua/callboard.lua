@@ -691,8 +691,10 @@ local M = {}
 ---@field schema table<string, any>
 ---@field type? "form"
 
----A group as it is now. Tasks stand in the order in which they were created. `required_unfinished`
----are what keeps the root's work from being complete.
+---A group as it is now. Tasks stand in the order in which they were created; of `ready`, `active` and
+---`blocked` ones, of failures and conflicts no more than the first 1,000 are told, and fewer where they are
+---large: `counts` has how many tasks there are, and ``group/taskList`` all of them. `required_unfinished` are
+---what keeps the root's work from being complete.
 ---@class callboard.Group
 ---@field groupId callboard.GroupId
 ---@field rootId callboard.SessionId

@@ -64,6 +64,14 @@ def task_of(row: tuple[Any, ...], completed: Collection[str] | None = None) -> G
     )
 
 
+def size_of(row: tuple[Any, ...]) -> int:
+    """About how many characters the task of a row has in an answer; what it depends on may be told twice."""
+    return (
+        400 + len(row[2]) + len(row[7]) + 2 * len(row[8]) + len(row[10]) + len(row[12] or "")
+        + len(row[13] or "") + len(row[14]) + len(row[15])
+    )  # fmt: skip
+
+
 def row_of(root_id: str, task: GroupTask) -> tuple[Any, ...]:
     """A task as ``insert_task`` takes it."""
     return (

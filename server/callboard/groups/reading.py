@@ -1,6 +1,6 @@
 """A group as it is now, for people and for models: members, counts, and what follows from its tasks."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias, TypeVar
 
 import attrs
@@ -8,6 +8,7 @@ from attrs import define, field, frozen
 
 from callboard_rpc.common import MessageId, SessionId, TaskId
 from callboard_rpc.errors import CallboardError
+from callboard_rpc.events import TaskStatus
 from callboard_rpc.groups import (
     Group,
     GroupMember,
@@ -19,7 +20,7 @@ from callboard_rpc.groups import (
 from ..log.log import Log
 from ..log.looking import Rows
 from .membership import find_group
-from .projection import SQL, ids, task_of
+from .projection import SQL, ids, size_of, task_of
 from .state import (
     ACTIVE,
     conflicts,
@@ -40,11 +41,15 @@ FIRST: Place = ("", "")
 
 MAX_TOLD = 1_000
 """Tasks of one kind that a look at a whole group tells."""
-MAX_TOLD_BYTES = 4 * 1024 * 1024
-"""About how many bytes those of one kind have: the three of them are a frame that every client takes."""
-_AT_ONCE = 200
+MAX_TOLD_CHARS = 1024 * 1024
+"""Characters of those of one kind. However they are escaped, all of them are less than a frame that every client
+takes."""
+_AT_FIRST, _AT_ONCE = 8, 256
+"""Tasks that are read at once: few where a few large ones fill a page, and then more."""
 _SMALL = 2_000
-"""Bytes of a task's texts that may be kept of each one of a board."""
+"""Characters of a task that is kept whole while a board is looked at."""
+
+_UNCOMPLETED: tuple[TaskStatus, ...] = ("pending", "claimed", "in_progress", "blocked", "cancelled")
 
 NEWEST = 1 << 62
 """The place before which everything stands."""
@@ -70,29 +75,16 @@ class Page:
 @frozen(kw_only=True)
 class _Bounds:
     limit: int | None
-    max_bytes: int | None
+    max_chars: int | None
 
     def are_passed(self, count: int, size: int) -> bool:
-        """Whether one more is too much for a list of `count`, which has `size` bytes with it."""
+        """Whether one more is too much for a list of `count`, which has `size` characters with it."""
         if self.limit is not None and count >= self.limit:
             return True
-        return self.max_bytes is not None and count > 0 and size > self.max_bytes
+        return self.max_chars is not None and count > 0 and size > self.max_chars
 
 
-_ROOM = _Bounds(limit=MAX_TOLD, max_bytes=MAX_TOLD_BYTES)
-
-
-def size_of(task: GroupTask) -> int:
-    """About how many bytes a task has in an answer."""
-    texts = (task.title, task.description, task.summary or "", task.reason or "")
-    lists = (
-        task.dependencies,
-        task.blockers,
-        task.expected_paths,
-        task.touched_files,
-        task.findings,
-    )
-    return 400 + sum(map(len, texts)) + sum(len(text) + 3 for each in lists for text in each)
+_ROOM = _Bounds(limit=MAX_TOLD, max_chars=MAX_TOLD_CHARS)
 
 
 class GroupReading:
@@ -110,11 +102,11 @@ class GroupReading:
         *,
         after: Place = FIRST,
         limit: int | None = None,
-        max_bytes: int | None = None,
+        max_chars: int | None = None,
     ) -> Page:
-        """By creation, then id (coordination 8.7), those behind a place; at most `limit`, and no more than hold
-        about so many bytes, but at least one. Raises sessionNotFound."""
-        bounds = _Bounds(limit=limit, max_bytes=max_bytes)
+        """By creation, then id (coordination 8.7), those behind a place; at most `limit`, and no more than have
+        about so many characters, but at least one. Raises sessionNotFound."""
+        bounds = _Bounds(limit=limit, max_chars=max_chars)
         return await self._read(
             session_id, lambda rows, root_id: _page(rows, root_id, wanted, after, bounds)
         )
@@ -169,10 +161,11 @@ class GroupReading:
 def _page(rows: Rows, root_id: str, wanted: TaskFilter, after: Place, bounds: _Bounds) -> Page:
     found: list[GroupTask] = []
     size = 0
-    for task in _board(rows, root_id, wanted, after, _completed(rows, root_id)):
+    completed = _completed(rows, root_id)
+    for task, chars in _board(rows, root_id, statuses_of(wanted), after, completed, _AT_FIRST):
         if not is_shown(task, wanted):
             continue
-        size += size_of(task)
+        size += chars
         if bounds.are_passed(len(found), size):
             return Page(tasks=tuple(found), more=True)
         found.append(task)
@@ -184,18 +177,24 @@ def _completed(rows: Rows, root_id: str) -> frozenset[str]:
 
 
 def _board(
-    rows: Rows, root_id: str, wanted: TaskFilter, after: Place, completed: frozenset[str]
-) -> Iterator[GroupTask]:
-    """Tasks in the order of lists, each with what follows from the others; a few are read at once, since
-    those of a large board have no room in memory together."""
-    statuses = ids(statuses_of(wanted))
+    rows: Rows,
+    root_id: str,
+    statuses: Iterable[TaskStatus],
+    after: Place,
+    completed: frozenset[str],
+    at_once: int,
+) -> Iterator[tuple[GroupTask, int]]:
+    """Tasks in the order of lists, each with what follows from the others, and with its size in characters.
+    First so many are read `at_once`, then more: those of a large board have no room in memory together."""
+    wanted = ids(statuses)
     while True:
-        found = rows(SQL["tasks_behind"], root_id, *after, statuses, _AT_ONCE)
+        found = rows(SQL["tasks_behind"], root_id, *after, wanted, at_once)
         for row in found:
-            yield task_of(row, completed)
-        if len(found) < _AT_ONCE:
+            yield task_of(row, completed), size_of(row)
+        if len(found) < at_once:
             return
         after = (found[-1][5], found[-1][0])
+        at_once = min(2 * at_once, _AT_ONCE)
 
 
 @define
@@ -204,15 +203,14 @@ class _Shown:
 
     count: int = 0
     tasks: list[GroupTask] = field(factory=list[GroupTask])
-    _bytes: int = 0
+    _chars: int = 0
 
-    def add(self, task: GroupTask, size: int) -> None:
+    def add(self, task: GroupTask, chars: int) -> None:
         self.count += 1
-        if len(self.tasks) == self.count - 1 and not _ROOM.are_passed(
-            self.count - 1, self._bytes + size
-        ):
+        self._chars += chars
+        # none behind one that has no room, even if it is small: they are the first ones
+        if not _ROOM.are_passed(self.count - 1, self._chars):
             self.tasks.append(task)
-            self._bytes += size
 
 
 def _group(rows: Rows, root_id: str) -> Group | None:
@@ -222,18 +220,15 @@ def _group(rows: Rows, root_id: str) -> Group | None:
     completed = _completed(rows, root_id)
     ready, active, blocked = _Shown(), _Shown(), _Shown()
     outlines: dict[TaskId, GroupTask] = {}
-    kinds: tuple[TaskFilter, ...] = ("open", "cancelled")
-    for kind in kinds:
-        for task in _board(rows, root_id, kind, FIRST, completed):
-            size = size_of(task)
-            outlines[task.task_id] = task if size <= _SMALL else _outline(task)
-            if task.ready:
-                ready.add(task, size)
-            elif task.status in ACTIVE:
-                active.add(task, size)
-            elif task.status == "blocked":
-                blocked.add(task, size)
-    statuses = (task.status for task in outlines.values())
+    for task, chars in _board(rows, root_id, _UNCOMPLETED, FIRST, completed, _AT_ONCE):
+        outlines[task.task_id] = task if chars <= _SMALL else _outline(task)
+        if task.ready:
+            ready.add(task, chars)
+        elif task.status in ACTIVE:
+            active.add(task, chars)
+        elif task.status == "blocked":
+            blocked.add(task, chars)
+    statuses: list[TaskStatus] = [task.status for task in outlines.values()]
     return Group(
         group_id=known.group_id,
         root_id=SessionId(root_id),

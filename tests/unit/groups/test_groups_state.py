@@ -8,6 +8,7 @@ import pytest
 
 from callboard.groups.rules import check_claim, check_dependencies
 from callboard.groups.state import (
+    MAX_FAILURES,
     apply,
     conflicts,
     counts,
@@ -191,6 +192,18 @@ def test_coordination_89_failures_are_the_direct_dependencies_that_are_blocked_t
             (10, 1, "cancelled"),
         )
     )
+
+
+def test_coordination_89_of_very_many_failures_the_first_are_told() -> None:
+    tasks = of(
+        *(task(n, "blocked") for n in range(1, 5)),
+        *(task(n, after=[1, 2, 3]) for n in range(5, 1_005)),
+    )
+    told = dependency_failures(tasks)
+    assert len(told) == MAX_FAILURES
+    assert [(f.task_id, f.dependency_id) for f in told[:4]] == [
+        (tid(5), tid(1)), (tid(5), tid(2)), (tid(5), tid(3)), (tid(6), tid(1))
+    ]  # fmt: skip
 
 
 def test_coordination_8_7_counts_are_of_each_kind_and_the_ready_are_pending_too() -> None:

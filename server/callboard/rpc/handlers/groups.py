@@ -72,7 +72,7 @@ def handlers(host: Host) -> dict[str, Handler]:
                 params.status,
                 after=place,
                 limit=limit,
-                max_bytes=limits.page_bytes,
+                max_chars=limits.page_bytes,
             )
             return page.tasks, _cursor(page.tasks[-1]) if page.more else None
 
