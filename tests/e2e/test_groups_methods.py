@@ -645,3 +645,28 @@ def test_wrong_cursors_limits_and_filters_are_named(server: CheckedServer, root:
     assert kind(server, "group/messageList", rootId=root, limit=0) == "invalidParams"
     error = refusal(server, "group/taskList", rootId=root, status="done")
     assert [fault["path"] for fault in error["data"]["errors"]] == ["$.status"]
+
+
+def test_messaging_12_what_is_too_long_for_an_id_is_not_repeated_in_pieces(
+    start: Start, tmp_path: Path
+) -> None:
+    """Half of a secret is none that anybody would know."""
+    secret = "zq9-Sup3rS3cretValue+1234"
+    server = start(environ={"MY_API_KEY": secret})
+    root = server.create(tmp_path / "work", mode="work")
+    made(server, root)
+    for before in range(len("tsk_"), 100):
+        given = "x" * before + secret
+        for method, params in (
+            ("group/get", {"rootId": given}),
+            ("group/taskClaim", {"rootId": root, "taskId": given}),
+            (
+                "group/taskReassign",
+                {"rootId": root, "taskId": made(server, root), "agentId": given},
+            ),
+            ("group/taskCreate", {"rootId": root, "title": "x", "dependencies": [given]}),
+            ("group/taskList", {"rootId": root, "cursor": given}),
+            ("group/messageList", {"rootId": root, "cursor": given}),
+            ("group/messageList", {"rootId": root, "agentId": given}),
+        ):
+            assert secret[:6] not in refusal(server, method, **params)["message"]

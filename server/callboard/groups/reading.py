@@ -19,6 +19,7 @@ from callboard_rpc.groups import (
 
 from ..log.log import Log
 from ..log.looking import Rows
+from ..log.text import quoted
 from .membership import find_group
 from .projection import SQL, ids, size_of, task_of
 from .state import (
@@ -126,7 +127,9 @@ class GroupReading:
         def read(rows: Rows, root_id: str) -> Inbox:
             recipient = root_id if agent_id is None else agent_id
             if recipient != root_id and not rows(SQL["is_member"], root_id, recipient):
-                raise CallboardError("notAMember", f"{recipient[:80]!r} is no member of this group")
+                raise CallboardError(
+                    "notAMember", f"agent {quoted(recipient)} is no member of this group"
+                )
             named = names(rows, root_id)
             found = rows(SQL["inbox"], recipient, root_id, before, limit + 1)
             messages = tuple(
@@ -152,7 +155,7 @@ class GroupReading:
         def look(rows: Rows) -> T:
             place = rows(SQL["root_of"], session_id)
             if not place:
-                raise CallboardError("sessionNotFound", f"there is no session {session_id[:80]!r}")
+                raise CallboardError("sessionNotFound", f"there is no session {quoted(session_id)}")
             return read(rows, place[0][0])
 
         return await self._log.at_once(look)

@@ -11,6 +11,7 @@ from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import TaskStatus
 from callboard_rpc.groups import GroupTask
 
+from ..log.text import quoted
 from .state import blockers
 
 Operation: TypeAlias = Literal["start", "complete", "block", "release", "cancel", "reassign"]
@@ -109,10 +110,10 @@ def check_dependencies(
     named: set[TaskId] = set()
     for each in dependencies:
         if each == task_id:
-            raise _invalid("self", f"task {each[:80]} cannot depend on itself")
+            raise _invalid("self", f"task {each} cannot depend on itself")
         if each not in tasks:
             raise _invalid(
-                "unknown", f"there is no task {each[:80]!r} to depend on; list the tasks"
+                "unknown", f"there is no task {quoted(each)} to depend on; list the tasks"
             )
         if each in named:
             raise _invalid("duplicate", f"task {each} is named twice among the dependencies")

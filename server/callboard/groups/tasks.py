@@ -20,7 +20,7 @@ from callboard_rpc.events import (
 )
 from callboard_rpc.groups import MAX_ITEMS, MAX_TASKS, GroupTask
 
-from ..log.text import well_formed
+from ..log.text import quoted, well_formed
 from ..log.transaction import Transaction
 from ..turns.boundary import Query
 from .membership import Participant, append, join, may_act, must_be_member, must_be_root, the_group
@@ -252,7 +252,7 @@ def existing(query: Query, root_id: str, task_id: str) -> GroupTask:
     task = find_task(query, root_id, task_id)
     if task is None:
         raise CallboardError(
-            "taskNotFound", f"there is no task {task_id[:80]!r} in this group; list the tasks"
+            "taskNotFound", f"there is no task {quoted(task_id)} in this group; list the tasks"
         )
     return task
 

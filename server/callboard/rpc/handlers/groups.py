@@ -28,6 +28,7 @@ from ...groups.reading import FIRST, NEWEST
 from ...groups.service import Groups
 from ...groups.tasks import NewTask, Said
 from ...host import Host
+from ...log.text import quoted
 from ..call import Call, Handler
 from ..pages import page_size, sized
 from .client import actor_of
@@ -180,5 +181,5 @@ def _position(cursor: str) -> int:
 def _no_cursor(cursor: str) -> CallboardError:
     return CallboardError(
         "invalidCursor",
-        f"{cursor[:80]!r} is no cursor of this list; leave it out to begin from the start",
+        f"cursor {quoted(cursor)} is none of this list; leave it out to begin from the start",
     )
