@@ -38,6 +38,7 @@ CODES: Mapping[str, str] = {
 """What a model is told for an error's kind: a code that stays, before a text that may change."""
 
 _SUMMARY_CHARS = 200
+_TITLE_CHARS = 200
 
 Run = Callable[[ToolContext, Any], Awaitable[ToolOutcome]]
 
@@ -98,7 +99,7 @@ def required(arguments: Any, operation: str, *names: str) -> None:
 
 def task_line(task: GroupTask, named: Callable[[str], str]) -> str:
     """A task on one line, with its whole id: status, id, title, owner, what it waits for, what came of it."""
-    parts = [f"{task.status} [{task.task_id}] {task.title}"]
+    parts = [f"{task.status} [{task.task_id}] {one_line(task.title, _TITLE_CHARS)}"]
     if not task.required:
         parts.append("optional")
     if task.assignee is not None:

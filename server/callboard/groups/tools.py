@@ -270,6 +270,7 @@ GROUP_MESSAGE = tool(
 _MANY = 8
 _FEW = 4
 _PATH_CHARS = 400
+_NAME_CHARS = 64
 
 
 @frozen(kw_only=True)
@@ -315,7 +316,7 @@ def _more(what: str, count: int) -> list[str]:
 def _header(group: Group) -> str:
     c = group.counts
     return (
-        f"group {group.name} ({group.group_id[:12]}): {c.total} tasks, {c.pending} pending of which "
+        f"group {one_line(group.name, _NAME_CHARS)} ({group.group_id[:12]}): {c.total} tasks, {c.pending} pending of which "
         f"{c.ready} ready, {c.claimed} claimed, {c.in_progress} in progress, {c.completed} completed, "
         f"{c.blocked} blocked, {c.cancelled} cancelled"
     )

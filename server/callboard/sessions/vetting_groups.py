@@ -31,6 +31,7 @@ MAX_CHARS: Final = 64_000
 """Of one text: a secret that stood in it may have been shorter than what stands there now."""
 
 _MESSAGE_CHARS: Final = 16_000
+_NAME_CHARS: Final = 256
 
 _OF_ROOTS = (
     AgentGroupCreated
@@ -86,6 +87,8 @@ class GroupVetting:
             case AgentGroupCreated(group_id=group_id):
                 if self._group_id is not None or not is_id(group_id):
                     raise Refused("creates a second group, or one whose id is none")
+                if len(value.name) > _NAME_CHARS or not value.name.isprintable():
+                    raise Refused("calls a group what is no name")
                 self._group_id = group_id
             case AgentGroupMemberJoined(agent_id=agent_id):
                 self._must_be_of_group(value.group_id)
@@ -99,7 +102,9 @@ class GroupVetting:
             case _:
                 if value.task_id not in self._tasks:
                     raise Refused("is about a task that is not in the file before it")
+                _must_be_ids(value.agent_id)
                 if isinstance(value, GroupTaskStatusChanged):
+                    _must_be_ids(*([] if value.assignee is None else [value.assignee]))
                     _check_size(
                         value.findings,
                         value.touched_files,
@@ -112,6 +117,7 @@ class GroupVetting:
 
     def _create(self, task: GroupTaskCreated) -> None:
         self._must_be_of_group(task.group_id)
+        _must_be_ids(task.created_by)
         if not is_id(task.task_id) or task.task_id in self._tasks:
             raise Refused("creates a task whose id is none, or was used before")
         if len(self._tasks) == MAX_TASKS:
@@ -125,6 +131,7 @@ class GroupVetting:
 
     def _queue(self, message: GroupMessageQueued) -> None:
         self._must_be_of_group(message.group_id)
+        _must_be_ids(message.sender)
         recipients = message.recipients
         if not is_id(message.message_id) or message.message_id in self._messages:
             raise Refused("is a message whose id is none, or was used before")
@@ -152,6 +159,11 @@ class GroupVetting:
         if len(self._read) == MAX_MESSAGES:
             raise Refused(f"delivers a message more than the {MAX_MESSAGES:,} that a group takes")
         self._read.add(message_id)
+
+
+def _must_be_ids(*agent_ids: str) -> None:
+    if not all(map(is_id, agent_ids)):
+        raise Refused("names an agent whose id is none")
 
 
 def _check_size(*lists: tuple[str, ...]) -> None:

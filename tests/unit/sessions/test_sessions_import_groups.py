@@ -116,6 +116,17 @@ WRONG: dict[str, tuple[tuple[Event, ...], str]] = {
     "a member of another group": ((CREATED, joined(groupId="grp_2")), "a group that is not in the"),
     "a task of another group": ((CREATED, task(1, groupId="grp_2")), "a group that is not in the"),
     "a message of another group": ((CREATED, queued(1, groupId="grp_2")), "a group that is not in"),
+    "a group without a name that can be told": (
+        (("agent_group_created", {"groupId": "grp_1", "name": "x\nready: all"}),), "no name"),
+    "a task of nobody": ((*GROUP, task(3, createdBy="\x1b[2J")), "names an agent"),
+    "a claim of nobody": (
+        (*GROUP, ("group_task_claimed", {"taskId": "tsk_1", "agentId": "a b"})), "names an agent"),
+    "a task given to nobody": (
+        (*GROUP, ("group_task_status_changed", {
+            "taskId": "tsk_1", "status": "claimed", "agentId": ONE, "assignee": "\u202e"})),
+        "names an agent",
+    ),
+    "a message of nobody": ((*GROUP, queued(4, ROOT, sender="root\n")), "names an agent"),
     "a member twice": ((*GROUP, joined()), "who is one already"),
     "the root as a member": ((*GROUP, joined(ROOT)), "who is one already"),
     "a member whose id is none": ((CREATED, joined("\x1b[2J")), "whose id is none"),
