@@ -11,6 +11,7 @@ from messaging_kit import at_work
 
 from callboard.groups import messages, reading, tasks
 from callboard.groups.membership import Participant
+from callboard.groups.projection import SQL
 from callboard.groups.state import count_of, is_shown
 from callboard.groups.tasks import MAX_ITEM_CHARS, MAX_ITEMS, MAX_TEXT_CHARS, MAX_TITLE_CHARS
 from callboard.turns.reservation import StaleFence
@@ -34,6 +35,13 @@ async def test_coordination_8_4_a_group_takes_so_many_tasks_and_messages(
         for _ in range(2):
             await b.send("root", "one", "x")
         assert (await refused(b, b.send("one", "root", "x"))).kind == "limitReached"
+
+
+async def test_coordination_8_8_what_was_sent_is_counted_without_reading_it(tmp_path: Path) -> None:
+    async with board(tmp_path) as b:
+        for name in ("count_messages", "count_tasks"):
+            ((*_, plan),) = b.t.host.log.glance("EXPLAIN QUERY PLAN " + SQL[name], b.root)
+            assert "USING COVERING INDEX" in plan, name
 
 
 @pytest.mark.parametrize("character", ["x", "\U0001f600", "\x01", "\\"])
