@@ -35,8 +35,8 @@ def _refusal(tx: Transaction, who: Participant) -> str | None:
         return None
     shown = ", ".join(f"{title!r} [{status}]" for _, title, status in rows[:_SHOWN])
     more = f", and {len(rows) - _SHOWN} more" if len(rows) > _SHOWN else ""
+    what, them = ("task that is", "it") if len(rows) == 1 else ("tasks that are", "them")
     return (
-        f"the group {rows[0][0]!r} has {len(rows)} required "
-        f"{'task' if len(rows) == 1 else 'tasks'} that are not done: {shown}{more}. Have them "
-        "completed, or cancel them"
+        f"the group {rows[0][0]!r} has {len(rows)} required {what} not done: {shown}{more}. "
+        f"Have {them} completed, or cancel {them}"
     )
