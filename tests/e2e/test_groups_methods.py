@@ -645,3 +645,27 @@ def test_wrong_cursors_limits_and_filters_are_named(server: CheckedServer, root:
     assert kind(server, "group/messageList", rootId=root, limit=0) == "invalidParams"
     error = refusal(server, "group/taskList", rootId=root, status="done")
     assert [fault["path"] for fault in error["data"]["errors"]] == ["$.status"]
+
+
+def test_coordination_86_a_client_starts_an_agent_with_a_task_or_none(
+    server: CheckedServer, root: str
+) -> None:
+    def create(title: str, *after: str) -> str:
+        made = server.call("group/taskCreate", rootId=root, title=title, dependencies=list(after))
+        return made["task"]["taskId"]
+
+    one = create("one")
+    two = create("two", one)
+    for task_id, kind in ((two, "taskNotReady"), ("tsk_none", "taskNotFound")):
+        with pytest.raises(RpcError) as refused:
+            server.call("agent/spawn", parentId=root, name="a", message="go", taskId=task_id)
+        assert refused.value.kind == kind
+    assert server.call("agent/list", rootId=root)["data"] == []
+    made = server.call("agent/spawn", parentId=root, name="a", message="go", taskId=one)
+    agent_id = made["agent"]["agentId"]
+    (active,) = server.call("group/get", rootId=root)["group"]["active"]
+    assert (active["taskId"], active["assignee"]) == (one, agent_id)
+    with pytest.raises(RpcError) as refused:
+        server.call("agent/spawn", parentId=root, name="b", message="go", taskId=one)
+    assert refused.value.kind == "taskNotClaimable"
+    server.wait(agent_id)
