@@ -117,18 +117,22 @@ def test_the_board_shows_tasks_by_state_with_owners_and_what_is_in_the_way(
         return lines[at].removeprefix(short[title]).strip(), rest
 
     short["watch it"] = next(line.split()[0] for line in lines if line.endswith("watch it"))
-    assert below("parse") == ("parse · worker", [f"! {short['lex']} changes src/a.py, too"])
+    assert below("parse") == ("parse · worker", [
+        "! worker is not at work (completed): continue worker, or assign it to another",
+        f"! {short['lex']} \"lex\" changes src/a.py, too",
+    ])  # fmt: skip
     assert below("lex") == (
-        "lex  in progress · root", [f"! {short['parse']} changes src/a.py, too"]
+        "lex  in progress · root", [f"! {short['parse']} \"parse\" changes src/a.py, too"]
     )  # fmt: skip
-    assert below("join") == ("join", [f"waits for {short['parse']}, {short['lex']}"])
+    assert below("join") == (
+        "join", [f"waits for {short['parse']} \"parse\", {short['lex']} \"lex\""]
+    )  # fmt: skip
     assert below("sing") == ("sing  optional", [])
     assert below("burn") == ("burn · root", ["no matches"])
     assert below("rest") == ("rest · root", ["slept well"])
-    assert below("watch it") == ("watch it", [
-        f"waits for {short['burn']}",
-        f"! {short['burn']} is blocked: this never becomes ready by itself",
-    ])  # fmt: skip
+    assert below("watch it") == (
+        "watch it", [f"! {short['burn']} \"burn\" is blocked: this never becomes ready by itself"]
+    )  # fmt: skip
     for title, task_id in (("parse", one), ("join", three), ("sing", four), ("watch it", five)):
         assert task_id.removeprefix("tsk_").startswith(short[title])
     assert cli.json("group", worker) == [server.call("group/get", rootId=root)]
@@ -170,6 +174,55 @@ def test_a_person_drives_a_task_from_the_command_line(
     assert "cancelled (1)" in cli("group", root).out
 
 
+def test_all_that_is_known_of_a_task_is_shown(cli: Cli, server: ServerProcess, root: str) -> None:
+    one = made(server, root, "one")
+    two = made(server, root, "two", one, description="Know\nthis.", required=False,
+               expectedPaths=["a.py", "b.py"])  # fmt: skip
+    shown = cli("group", root, "show", two)
+    assert (shown.code, shown.err) == (0, "")
+    lines = [line for line in shown.out.splitlines() if not line.startswith("  c")]
+    assert lines == [
+        f"{two}  waiting  two",
+        " optional  the work is complete without it, too",
+        "    about  Know",
+        "           this.",
+        f"    after  {one}  pending  one",
+        "     path  a.py",
+        "           b.py",
+    ]
+    do(server, "Claim", root, one)
+    do(server, "Complete", root, one, summary="It works.", findings=["f", "g"], touchedFiles=["x"])
+    shown = cli("group", root, "show", one)
+    assert [line for line in shown.out.splitlines() if not line.startswith("  c")] == [
+        f"{one}  completed  one · root",
+        "  summary  It works.",
+        "  finding  f",
+        "           g",
+        "     file  x",
+    ]
+    assert cli.json("group", root, "show", one) == [tasks(server, root)["one"]]
+    assert "no task begins with" in cli("group", root, "show", "zzz").err
+
+
+def test_the_help_of_a_command_says_how_it_is_written(cli: Cli) -> None:
+    for verb, usage in (
+        ("create", "group SESSION create [OPTIONS] TITLE"),
+        ("assign", "group SESSION assign [OPTIONS] TASK MEMBER"),
+        ("messages", "group SESSION messages [OPTIONS]"),
+    ):
+        assert f"Usage: callboard {usage}\n" in cli("group", "x", verb, "--help").out
+
+
+def test_a_session_that_is_shown_names_who_did_what_at_its_board(
+    cli: Cli, server: ServerProcess, root: str
+) -> None:
+    agent(server, root, "worker", f"claim {made(server, root, 'parse')}")
+    assert cli("group", root, "say", "hello").code == 0
+    shown = cli("sessions", "show", root).out
+    assert "☐ worker claims: parse\n" in shown
+    assert "✉ a person to the group: hello\n" in shown
+
+
 def test_a_task_is_named_by_the_beginning_of_its_id_where_that_is_one(
     cli: Cli, server: ServerProcess, root: str
 ) -> None:
@@ -191,7 +244,7 @@ def test_messages_are_left_and_read_in_the_place_of_the_root(
     cli: Cli, server: ServerProcess, root: str
 ) -> None:
     result = cli("group", root, "say", "anybody?")
-    assert (result.code, result.out) == (0, "nobody else is in the group\n")
+    assert (result.code, result.out) == (0, "nobody else is in the group, so nobody will read it\n")
     assert cli("group", root, "messages").out == "Nothing was written yet.\n"
     one = agent(server, root, "one", f"claim {made(server, root, 'a')}")
     agent(server, root, "two", f"claim {made(server, root, 'b')}")
@@ -220,7 +273,7 @@ def test_what_others_have_written_commands_no_terminal(
     task_id = made(server, root, "two", expectedPaths=[HOSTILE])
     do(server, "Claim", root, task_id)
     do(server, "Block", root, task_id, reason=HOSTILE)
-    for arguments in ((), ("assign", task_id, "root"), ("create", HOSTILE)):
+    for arguments in ((), ("show", task_id), ("assign", task_id, "root"), ("create", HOSTILE)):
         result = cli("group", root, *arguments)
         assert result.code == 0
         assert not set(result.out) & set("\x1b\x07\r\x9b\u202e"), arguments

@@ -193,3 +193,30 @@ def test_a_board_that_changed_while_it_was_read_is_shown_all_the_same() -> None:
     found = {"taskIds": [unknown, f"tsk_{1:026}"], "path": "a.py"}
     shown = plain(board(task(1, "claimed"), dependencyFailures=[failure], conflicts=[found]))
     assert f"    ! {unknown} changes a.py, too" in shown
+
+
+def test_an_active_task_says_that_nobody_is_at_it() -> None:
+    def told(status: str) -> list[str]:
+        member = {"agentId": ONE, "name": "one", "status": status}
+        lines = plain(board(task(1, "claimed", assignee=ONE), members=[member]))
+        return [each.strip() for each in lines if "!" in each]
+
+    assert told("starting") == told("running") == []
+    assert told("interrupted") == [
+        "! one is not at work (interrupted): continue one, or assign it to another"
+    ]
+    assert told("closed") == ["! one is closed: assign it to another"]
+    done = board(task(1, "completed", assignee=ONE), members=[])
+    assert not any("!" in each for each in plain(done))
+
+
+def test_a_task_says_each_thing_that_keeps_it_back_once() -> None:
+    first, second, last = (task(n) for n in (1, 2, 3))
+    waiting = task(3, ready=False, blockers=[first.task_id, second.task_id])
+    failure = {"taskId": last.task_id, "dependencyId": first.task_id, "status": "cancelled"}
+    lines = plain(board(task(1, "cancelled"), second, waiting, dependencyFailures=[failure]))
+    at = next(n for n, each in enumerate(lines) if each.endswith("task 3"))
+    assert lines[at + 1 : at + 3] == [
+        f'    waits for {2:026} "task 2"',
+        f'    ! {1:026} "task 1" is cancelled: this never becomes ready by itself',
+    ]
