@@ -256,3 +256,29 @@ async def test_coordination_8_4_of_those_who_make_the_last_tasks_at_once_no_more
         lost = [each for each in answers if isinstance(each, CallboardError)]
         assert [each.kind for each in lost] == ["limitReached"] * 5
         assert (await b.group()).counts.total == 3
+
+
+# --- agents that are made for a task ----------------------------------------------------------------
+
+
+async def test_coordination_97_a_claim_for_a_new_agent_is_of_whoever_made_the_agent(
+    tmp_path: Path,
+) -> None:
+    async with board(tmp_path) as b:
+        made = await b.task()
+        await b.t.ended(await b.t.spawn(b.root, "one", task_id=made.task_id))
+        records = [r for r in await b.t.log(b.root) if r.type == "group_task_claimed"]
+        assert ['"client"' in record.actor for record in records] == [True]
+
+
+async def test_coordination_97_no_agent_of_an_agent_takes_a_task_of_a_root_that_was_put_away(
+    tmp_path: Path,
+) -> None:
+    async with board(tmp_path, "one", environ={"CALLBOARD_AGENTS_MAX_DEPTH": "2"}) as b:
+        made = await b.task()
+        await _archived(b)
+        sessions = b.t.host.log.glance("SELECT count(*) FROM heads")
+        error = await refused(b, b.t.spawn(b.ids["one"], "two", task_id=made.task_id))
+        assert error.kind == "sessionArchived"
+        assert b.t.host.log.glance("SELECT count(*) FROM heads") == sessions
+        assert (await b.seen(made)).status == "pending"
