@@ -354,7 +354,7 @@ def test_coordination_8_7_of_more_conflicts_than_are_told_it_is_the_first(
     monkeypatch.setattr(state, "MAX_CONFLICTS", most)
     files = ("d", "c", "b", "a")
     tasks = [
-        task(number, "claimed", expected_paths=tuple(f for at, f in enumerate(files) if number >> at & 1))
+        task(number, "claimed", expected_paths=tuple(f for at, f in enumerate(files) if not number >> at & 1))
         for number in range(16)
     ]  # fmt: skip
     all_of_them = _plainly(tasks)
