@@ -10,10 +10,12 @@ import pytest
 from agents_kit import Cast
 from groups_kit import GROUP_EVENTS, Board, again, board, must_be_as_replayed, tables
 
+from callboard.groups.membership import append
 from callboard.groups.tasks import MAX_ITEM_CHARS, MAX_ITEMS, MAX_TEXT_CHARS, MAX_TITLE_CHARS
 from callboard.groups.tools import GROUP_TOOLS
+from callboard_rpc.common import SessionId
 from callboard_rpc.errors import CallboardError
-from callboard_rpc.events import CompletionChanged
+from callboard_rpc.events import AgentGroupMemberJoined, CompletionChanged
 from harness.puppets import of, results, the_end
 
 pytestmark = pytest.mark.anyio
@@ -354,6 +356,32 @@ async def test_coordination_9_each_list_is_cut_and_says_what_it_leaves_out(tmp_p
         assert status.count("ready: pending") == status.count("active: claimed") == 8
         assert "ready: 15 more" in status and "active: 3 more" in status
         assert status.count("conflict: ") == 4 and "conflicts: 51 more" in status
+
+
+async def test_coordination_9_what_is_in_the_way_and_who_is_there_is_cut_too(
+    tmp_path: Path,
+) -> None:
+    async with board(tmp_path, "one") as b:
+        for number in range(10):
+            made = await b.claim("one", await b.task(f"stuck {number}"))
+            await b.block("one", made)
+            if number < 6:
+                await b.task(f"waits {number}", dependencies=(made.task_id,))
+        group_id = (await b.group()).group_id
+
+        def others_join(tx: Any) -> None:
+            for number in range(25):
+                agent_id = SessionId(f"ses_{number}")
+                append(tx, b.who(), AgentGroupMemberJoined(group_id=group_id, agent_id=agent_id))
+
+        await b.t.host.log.transact(others_join)
+        (told,) = await b.use("root", STATUS)
+        lines = told.splitlines()
+        assert sum(line.startswith("blocked: blocked [") for line in lines) == 8
+        assert sum(line.startswith("dependency failure: ") for line in lines) == 4
+        assert {"blocked: 2 more", "dependency failures: 2 more", "members: 6 more"} <= set(lines)
+        assert lines[1].startswith(f"members: one [{b.ids['one']}], ses_0 [ses_0] (closed), ")
+        assert lines[1].count("[") == 20
 
 
 async def test_coordination_8_7_tasks_are_told_by_creation_and_members_by_when_they_joined(
