@@ -315,6 +315,8 @@ async def test_coordination_8_8_a_file_that_somebody_wrote_puts_no_words_into_ot
         await t.host.importing.run(forged, folder=str(tmp_path))
         assert victim.ids["one"] in repr(await source.events("group_message_queued"))
         assert (await source.send("root", "group", "and this")).recipients == ()
+        rows = t.host.log.glance("SELECT recipient_id, root_id FROM group_message_deliveries")
+        assert (victim.ids["one"], source.root) not in rows
         await victim.goes_on("one")
         assert messages_in(await t.log(victim.ids["one"])) == []
         (member,) = (await source.group()).members[1:]

@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 from agents_kit import Cast
-from groups_kit import Board, again, board, must_be_as_replayed, tables
+from groups_kit import GROUP_EVENTS, Board, again, board, must_be_as_replayed, tables
 
+from callboard.groups.membership import append
 from callboard.groups.tasks import MAX_ITEM_CHARS, MAX_ITEMS, MAX_TEXT_CHARS, MAX_TITLE_CHARS
 from callboard.groups.tools import GROUP_TOOLS
+from callboard_rpc.common import SessionId
 from callboard_rpc.errors import CallboardError
-from callboard_rpc.events import CompletionChanged
+from callboard_rpc.events import AgentGroupMemberJoined, CompletionChanged
 from harness.puppets import of, results, the_end
 
 pytestmark = pytest.mark.anyio
@@ -356,6 +358,57 @@ async def test_coordination_9_each_list_is_cut_and_says_what_it_leaves_out(tmp_p
         assert status.count("conflict: ") == 4 and "conflicts: 51 more" in status
 
 
+async def test_coordination_9_what_is_in_the_way_and_who_is_there_is_cut_too(
+    tmp_path: Path,
+) -> None:
+    async with board(tmp_path, "one") as b:
+        for number in range(10):
+            made = await b.claim("one", await b.task(f"stuck {number}"))
+            await b.block("one", made)
+            if number < 6:
+                await b.task(f"waits {number}", dependencies=(made.task_id,))
+        group_id = (await b.group()).group_id
+
+        def others_join(tx: Any) -> None:
+            for number in range(25):
+                agent_id = SessionId(f"ses_{number}")
+                append(tx, b.who(), AgentGroupMemberJoined(group_id=group_id, agent_id=agent_id))
+
+        await b.t.host.log.transact(others_join)
+        (told,) = await b.use("root", STATUS)
+        lines = told.splitlines()
+        assert sum(line.startswith("blocked: blocked [") for line in lines) == 8
+        assert sum(line.startswith("dependency failure: ") for line in lines) == 4
+        assert {"blocked: 2 more", "dependency failures: 2 more", "members: 6 more"} <= set(lines)
+        assert lines[1].startswith(f"members: one [{b.ids['one']}], ses_0 [ses_0] (closed), ")
+        assert lines[1].count("[") == 20
+
+
+async def test_coordination_8_7_tasks_are_told_by_creation_and_members_by_when_they_joined(
+    tmp_path: Path,
+) -> None:
+    async with board(tmp_path) as b:
+        for name in ("a", "b", "c"):
+            await b.hire(name, joins=False)
+        ids = [(await b.task(str(number))).task_id for number in range(9)]
+        for name, number in (("c", 8), ("a", 1), ("b", 7), ("a", 0), ("c", 4), ("b", 2)):
+            await b.claim(name, ids[number])
+        for name, number in (("b", 7), ("a", 0), ("c", 4)):
+            await b.block(name, ids[number])
+        group = await b.group()
+        assert [member.name for member in group.members] == ["root", "c", "a", "b"]
+        assert [task.task_id for task in group.ready] == [ids[n] for n in (3, 5, 6)]
+        assert [task.task_id for task in group.active] == [ids[n] for n in (1, 2, 8)]
+        assert [task.task_id for task in group.blocked] == [ids[n] for n in (0, 4, 7)]
+        assert list(group.required_unfinished) == ids
+        listed = await b.groups.reading.tasks(b.root, "all")
+        assert [task.task_id for task in listed] == ids
+        (told,) = await b.use("root", STATUS)
+        lines = told.splitlines()
+        assert [line.partition(" [")[0] for line in lines[1:3]] == ["members: c", "ready: pending"]
+        assert [_id_in(line) for line in lines[2:]] == [ids[n] for n in (3, 5, 6, 1, 2, 8, 0, 4, 7)]
+
+
 async def test_coordination_9_an_inbox_is_cut_to_400_characters_the_newest_last(
     tmp_path: Path,
 ) -> None:
@@ -380,6 +433,42 @@ async def test_coordination_9_a_title_with_lines_and_controls_is_one_line_of_the
         assert not any(c in made.title for c in "\n\r\u2028")
         told, _ = await b.use("root", STATUS, task("list"))
         assert sum(one.startswith("ready: ") for one in told.splitlines()) == 1
+
+
+async def _of_the_board(b: Board) -> list[Any]:
+    """The records of the root's log about its group, but for what the root has read."""
+    kinds = GROUP_EVENTS - {"group_message_delivered"}
+    return [record for record in await b.t.log(b.root) if record.type in kinds]
+
+
+async def test_coordination_81_84_what_a_child_does_stands_in_the_roots_log_outside_of_its_turns(
+    tmp_path: Path,
+) -> None:
+    """It joins, and then owns; an event is of a turn only where that turn is the root's own."""
+    async with board(tmp_path) as b:
+        await b.hire("one", joins=False)
+        (line,) = await b.use("root", task("create", title="x"))
+        await b.use(
+            "one", task("claim", task_id=_id_in(line)), message("send", to="root", text="x")
+        )
+        records = await _of_the_board(b)
+        assert [(r.type, r.turn_id is not None, r.fence > 0) for r in records] == [
+            ("agent_group_created", True, True),
+            ("group_task_created", True, True),
+            ("agent_group_member_joined", False, False),
+            ("group_task_claimed", False, False),
+            ("group_message_queued", False, False),
+        ]
+        assert [b.root in r.actor for r in records] == [True, True, False, False, False]
+        assert [b.ids["one"] in r.actor for r in records] == [False, False, True, True, True]
+        (line,) = await b.use("root", task("create", title="y"))
+        await b.use("root", spawn("two", _id_in(line)))
+        await b.t.ended(b.t.child(b.root, "two"))
+        records = (await _of_the_board(b))[-2:]
+        assert [(r.type, r.turn_id is not None) for r in records] == [
+            ("agent_group_member_joined", True),
+            ("group_task_claimed", True),
+        ]
 
 
 # --- the gate -----------------------------------------------------------------------------------
