@@ -34,6 +34,12 @@ TABLES = (
     "agent_groups", "group_members", "group_tasks", "group_messages", "group_message_deliveries"
 )  # fmt: skip
 
+GROUP_EVENTS = (
+    "agent_group_created", "agent_group_member_joined", "group_task_created", "group_task_claimed",
+    "group_task_released", "group_task_status_changed", "group_message_queued",
+)  # fmt: skip
+"""What the root's log says of its group; the markers of what the root has read are told apart."""
+
 
 @frozen(kw_only=True)
 class Outcome:
@@ -62,8 +68,8 @@ class Hosts:
         self.servers: list[ServerProcess] = []
         for _ in range(2):
             self.servers.append(self._start())
-        other = self.servers[0].create(self.work, mode="work")
-        made = self.servers[0].call("group/taskCreate", rootId=other, title="theirs")
+        self._other = self.servers[0].create(self.work, mode="work")
+        made = self.servers[0].call("group/taskCreate", rootId=self._other, title="theirs")
         self.foreign: str = made["task"]["taskId"]
 
     def _start(self) -> ServerProcess:
@@ -115,6 +121,29 @@ class Hosts:
         """Has somebody's model call a tool."""
         return self.tell(at, actor, f"@{tool} {json.dumps(arguments)}", is_root=is_root)
 
+    # --- looking ---
+
+    def look(self, root: str, agents: list[str]) -> list[dict[str, Any]]:
+        """What each server shows: the group, its tasks, messages of the members, and what the root's log says of the
+        group. All is asked for before the first answer is waited for."""
+        asked = {
+            "group": ("group/get", {"rootId": root}),
+            "tasks": ("group/taskList", {"rootId": root, "status": "all"}),
+            "log": (
+                "event/list",
+                {"scope": {"kind": "session", "id": root}, "types": GROUP_EVENTS},
+            ),
+            **{
+                each: ("group/messageList", {"rootId": root, "agentId": each})
+                for each in (root, *agents)
+            },
+        }
+        begun = [
+            {server.request(method, **params): name for name, (method, params) in asked.items()}
+            for server in self.servers
+        ]
+        return [_shown(server, ids) for server, ids in zip(self.servers, begun, strict=True)]
+
     # --- ends ---
 
     def kill(self, at: int) -> None:
@@ -131,13 +160,36 @@ class Hosts:
                 connection.execute(f"DELETE FROM {table} WHERE root_id = ?", (root,))
 
     def heal(self) -> None:
-        """Starts those that are gone anew."""
+        """Starts those that are gone anew, and waits until they have made the tables: then they answer."""
         for at, server in enumerate(self.servers):
             if server.process.poll() is not None:
                 self.servers[at] = self._start()
+                self.servers[at].call("group/get", rootId=self._other)
 
     def end(self) -> None:
         for server in self.servers:
             if server.process.poll() is None:
                 server.kill()
             server.close()
+
+
+def _shown(server: ServerProcess, names: dict[int, str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    while len(found) < len(names):
+        message = server.receive()
+        if message.get("id") in names and "method" not in message:
+            found[names[message["id"]]] = message
+    log, group, tasks = found.pop("log"), found.pop("group"), found.pop("tasks")
+    assert not log["result"].get("nextCursor"), "the log has more than a page"
+    inboxes: dict[str, Any] = {}
+    for each, message in found.items():
+        if "error" not in message:
+            inboxes[each] = message["result"]["data"]
+        else:  # who is no member has no messages
+            assert message["error"]["data"]["kind"] == "notAMember", message
+    return {
+        "log": log["result"]["data"],
+        "group": group["result"].get("group"),
+        "tasks": tasks["result"]["data"],
+        "inboxes": inboxes,
+    }

@@ -9,16 +9,7 @@ from board_model import ACTIVE, OVER, Board, Task, not_empty
 Events = list[dict[str, Any]]
 
 STATUSES = ("pending", "claimed", "in_progress", "completed", "blocked", "cancelled")
-_GROUP_EVENTS = (
-    "agent_group_created", "agent_group_member_joined", "group_task_created", "group_task_claimed",
-    "group_task_released", "group_task_status_changed", "group_message_queued",
-)  # fmt: skip
 _MADE_BY_SERVER = ("groupId", "name", "messageId")
-
-
-def of_group(log: Events) -> Events:
-    """What a root's log says of its group."""
-    return [event for event in log if event["type"] in _GROUP_EVENTS]
 
 
 def said(event: dict[str, Any]) -> tuple[str, dict[str, Any]]:
