@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 hosts = st.sampled_from([0, 1])
-actors = st.sampled_from(["owner", "owner", "owner", "root", 0, 1, 2])
+actors = st.sampled_from(["owner", "owner", "owner", "owner", "root", 0, 1, 2])
 """Who does something: the task's owner, the root, one of the agents that are open."""
 mostly_root = st.sampled_from(["root", "root", "root", "root", 0])
 agents = st.sampled_from(
@@ -64,7 +64,7 @@ steps = st.one_of(
     *often(5, "claim", actor=actors, at=hosts, number=tasks),
     *often(3, "claim_at_once", one=st.integers(0, 3), other=st.integers(0, 2), number=tasks),
     *often(
-        9,
+        11,
         "change",
         actor=actors,
         at=hosts,
