@@ -62,11 +62,12 @@ class Acting:
         if isinstance(number, str) or not self.board.tasks:
             return self.pair.foreign if number == "foreign" else UNKNOWN_TASK
         which, place = number
-        known = list(self.board.tasks)
-        fit = [each for each in known if self.board.tasks[each]["status"] in BECOMES[operation]]
+        known = self.board.tasks
+        fit = [each for each, task in known.items() if task["status"] in BECOMES[operation]]
         if operation == "claim" and place == 0:
-            fit = [each for each in fit if self.board.seen(self.board.tasks[each])["ready"]]
-        among = fit if which == "fit" and fit else known
+            fit = [each for each in fit if self.board.seen(known[each])["ready"]]
+        wanted = fit if which == "fit" else [e for e, t in known.items() if t["status"] == which]
+        among = wanted or list(known)
         return among[place % len(among)]
 
     def dependency(self, number: str | int) -> str:
@@ -117,6 +118,20 @@ class Acting:
             assert not_stamped(outcome.answer["task"]) == self.board.seen(task), outcome
 
     # --- steps ---
+
+    def prepare(
+        self, number: int, after: list[Any], way: tuple[str, ...], actor: str | int
+    ) -> None:
+        """A task to begin with, and what is done to it, as far as it can be."""
+        at, place = number % 2, ("any", len(self.board.tasks))
+        self.create("root", at, f"first {number}", after, number != 1, ["a.txt"])
+        for operation in way:
+            if operation == "claim":
+                self.claim(actor, at, place)
+            elif operation == "cancel":
+                self.cancel("root", at, place, None)
+            else:
+                self.change(actor, at, operation, place, "Said.", [], ["b.txt"])
 
     def create(
         self,
@@ -255,7 +270,9 @@ class Acting:
         """It keeps what it has (coordination 94)."""
         if len(self.board.open_agents()) == 1:
             return
-        who, server = self.someone(agent), self.pair.servers[at]
+        able = [each for each in self.board.members if each in self.board.open_agents()]
+        who = able[agent % len(able)] if able else self.someone(agent)
+        server = self.pair.servers[at]
         if closes:
             server.call("agent/close", agentId=who)
             self.board.status[who] = "closed"

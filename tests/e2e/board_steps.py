@@ -15,18 +15,25 @@ agents = st.sampled_from(
 """To whom: one who takes part or any that the root has, open or closed."""
 tasks = st.sampled_from(
     [
-        *(("fit", n) for n in (0, 0, 0, 0, 1, 1, 1, 2, 2)),
-        ("any", 0),
-        ("any", 2),
+        *(("fit", n) for n in (0, 0, 0, 1, 1, 2, 2)),
+        *(("claimed", n) for n in (0, 1)),
+        *(
+            (status, 0)
+            for status in ("pending", "in_progress", "blocked", "completed", "cancelled")
+        ),
         ("any", 3),
         "unknown",
         "foreign",
     ]
 )
-"""One that stands as the operation wants it, or any, or one that is not on this board."""
+"""One that stands as the operation wants it, or in some other way, or one that is not on this board."""
 before = st.lists(st.sampled_from([0, 0, 1, 2, 3, 0, 1, 2, "unknown"]), max_size=2)
-first = st.lists(before, min_size=2, max_size=4) | st.lists(before, max_size=2)
-"""What the first tasks depend on: mostly there are some."""
+ways = st.sampled_from(
+    [("claim",), (), ("claim", "start"), ("claim", "block"), ("claim", "complete"), ("cancel",)]
+)
+begun = st.tuples(before, ways, st.sampled_from(["root", 0, 1]))
+first = st.lists(begun, min_size=3, max_size=5) | st.lists(begun, max_size=2)
+"""With what an example begins: what a task depends on, what was done to it, and by whom."""
 LONG = {"4,000 bytes": "é" * 2_000, "4,002 bytes": "é" * 2_001, "201 characters": "x" * 201}
 """What is too long for being shown with a step that has failed."""
 titles = st.sampled_from(
@@ -88,6 +95,6 @@ steps = st.one_of(
     ),
     *often(2, "declare_complete", actor=mostly_root, at=hosts),
     *often(2, "go_on", actor=st.sampled_from(["root", 0, 1, 2]), at=hosts),
-    *often(1, "stop", agent=st.integers(0, 2), at=hosts, closes=st.booleans()),
+    *often(2, "stop", agent=st.integers(0, 2), at=hosts, closes=st.booleans()),
     *often(1, "restart", at=hosts, killed=st.booleans(), wiped=st.booleans()),
 )

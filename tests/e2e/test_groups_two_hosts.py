@@ -58,8 +58,8 @@ class TwoHosts(RuleBasedStateMachine):
             server.wait(agent_id)
         self.board = Board(self.root, named)
         self.acting = Acting(self.pair, self.board)
-        for number, after in enumerate(first):
-            self.acting.create("root", at, f"first {number}", after, number != 1, ["a.txt"])
+        for number, (after, way, actor) in enumerate(first):
+            self.acting.prepare(number, after, way, actor)
 
     @rule(step=steps)
     def step(self, step: dict[str, Any]) -> None:
