@@ -26,7 +26,7 @@ CODES = {
 }
 """What a model is told in place of an error's kind (coordination 9)."""
 Number = str | tuple[str, int]
-MOST_TASKS = 9
+MOST_TASKS = 16
 UNKNOWN_TASK, UNKNOWN_AGENT = "tsk_unknown", "ses_unknown"
 
 
@@ -67,7 +67,7 @@ class Acting:
         if operation == "claim" and place == 0:
             fit = [each for each in fit if self.board.seen(known[each])["ready"]]
         wanted = fit if which == "fit" else [e for e, t in known.items() if t["status"] == which]
-        among = wanted or list(known)
+        among = wanted or fit or list(known)
         return among[place % len(among)]
 
     def dependency(self, number: str | int) -> str:
@@ -128,8 +128,6 @@ class Acting:
         for operation in way:
             if operation == "claim":
                 self.claim(actor, at, place)
-            elif operation == "cancel":
-                self.cancel("root", at, place, None)
             else:
                 self.change(actor, at, operation, place, "Said.", [], ["b.txt"])
 

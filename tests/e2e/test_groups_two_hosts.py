@@ -152,8 +152,8 @@ def pair(tmp_path: Path) -> Iterator[Hosts]:
 @pytest.mark.parametrize(
     ("examples", "steps"),
     [
-        pytest.param(5, 50, id="few", marks=pytest.mark.timeout(600)),
-        pytest.param(60, 60, id="many", marks=[pytest.mark.soak, pytest.mark.timeout(7_200)]),
+        pytest.param(4, 90, id="few", marks=pytest.mark.timeout(600)),
+        pytest.param(60, 100, id="many", marks=[pytest.mark.soak, pytest.mark.timeout(7_200)]),
     ],
 )
 def test_coordination_81_106_two_hosts_make_of_a_board_what_its_model_says(
