@@ -47,8 +47,8 @@ ways = st.sampled_from(
     ]
 )
 begun = st.tuples(before, ways, st.sampled_from(["root", 0, 1]))
-first = st.lists(begun, min_size=3, max_size=5) | st.lists(begun, max_size=2)
-"""With what an example begins: what a task depends on, what was done to it, and by whom."""
+first = st.lists(begun, min_size=3, max_size=5)
+"""The first tasks: what each depends on, what was done to it, and by whom."""
 LONG = {"4,000 bytes": "é" * 2_000, "4,002 bytes": "é" * 2_001, "201 characters": "x" * 201}
 """What is too long for being shown with a step that has failed."""
 titles = st.sampled_from(
@@ -113,3 +113,5 @@ steps = st.one_of(
     *often(2, "stop", agent=st.integers(0, 2), at=hosts, closes=st.booleans()),
     *often(1, "restart", at=hosts, killed=st.booleans(), wiped=st.booleans()),
 )
+early = st.lists(steps, max_size=2)
+"""What is done where there is no group yet."""

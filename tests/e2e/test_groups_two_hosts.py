@@ -10,7 +10,7 @@ import pytest
 from board_acting import Acting
 from board_hosts import Hosts
 from board_model import Board
-from board_steps import first, hosts, steps
+from board_steps import early, first, hosts, steps
 from board_views import Events, said, shown
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
@@ -43,10 +43,18 @@ class TwoHosts(RuleBasedStateMachine):
     @initialize(
         at=hosts,
         count=st.integers(2, 3),
+        early=early,
         first=first,
         last=st.tuples(hosts, st.booleans()),
     )
-    def begin(self, at: int, count: int, first: list[Any], last: tuple[int, bool]) -> None:
+    def begin(
+        self,
+        at: int,
+        count: int,
+        early: list[dict[str, Any]],
+        first: list[Any],
+        last: tuple[int, bool],
+    ) -> None:
         server = self.pair.servers[at]
         self.last = last
         self.root = server.create(self.pair.work, mode="work")
@@ -58,6 +66,9 @@ class TwoHosts(RuleBasedStateMachine):
             server.wait(agent_id)
         self.board = Board(self.root, named)
         self.acting = Acting(self.pair, self.board)
+        for step in early:
+            self.step(step)
+            self.all_say_the_same()
         for number, (after, way, actor) in enumerate(first):
             self.acting.prepare(number, after, way, actor)
 
