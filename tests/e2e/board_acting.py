@@ -124,7 +124,8 @@ class Acting:
     ) -> None:
         """A task to begin with, and what is done to it, as far as it can be."""
         at, place = number % 2, ("any", len(self.board.tasks))
-        self.create("root", at, f"first {number}", after, number != 1, ["a.txt"])
+        expected = ("a.txt", " ./A.TXT", "src\\b.py")[number % 3]
+        self.create("root", at, f"first {number}", after, number != 1, [expected])
         for operation in way:
             if operation == "claim":
                 self.claim(actor, at, place)
