@@ -183,9 +183,13 @@ class Board:
             self._must_be_member(agent_id)
         self._begin()
         self._join(actor)
-        open_members = [each for each in self.members if self.status[each] != "closed"]
-        everybody = [each for each in (self.root, *open_members) if each != actor]
-        recipients = {"agent": [agent_id], "root": [self.root], "group": everybody}[to]
+        if agent_id is not None:
+            recipients = [agent_id]
+        elif to == "root":
+            recipients = [self.root]
+        else:
+            able = [each for each in self.members if self.status[each] != "closed"]
+            recipients = [each for each in (self.root, *able) if each != actor]
         message = {"sender": actor, "to": to, "recipients": recipients, "text": text}
         self._append("group_message_queued", **message)
         self.messages.append(message)
