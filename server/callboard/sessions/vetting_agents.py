@@ -23,7 +23,15 @@ from callboard_rpc.events import (
 from ..log.clock import is_ours
 from .transfer import Refused, is_id
 
-_OF_PARENTS: Final = frozenset({"agent_spawned", "agent_notification_delivered"})
+_OF_ROOTS: Final = frozenset(
+    {
+        "agent_spawned",
+        "agent_notification_delivered",
+        "agent_group_created",
+        "agent_group_member_joined",
+    }
+)
+"""Those that stand in the log of a session which has agents, or a group with them, and need be none."""
 _DEEPEST: Final = 64
 _NAME_CHARS: Final = 64
 _NAMES: Final = 64
@@ -46,7 +54,7 @@ class AgentVetting:
 
     def event(self, kind: str, value: Any, turn_id: str | None) -> None:
         """The next event; `turn_id` is the turn under way, if the event is of it. Raises `Refused`."""
-        if kind.startswith("agent_") and kind not in _OF_PARENTS and self.agent_id is None:
+        if kind.startswith("agent_") and kind not in _OF_ROOTS and self.agent_id is None:
             raise Refused("is about an agent, in a session that is none")
         self._has_begun = self._has_begun or kind == "turn_started"
         match value:
