@@ -7,7 +7,6 @@ from callboard_client.terminal_text import clean_line
 from callboard_rpc.common import SessionId
 from callboard_rpc.events import (
     CompletionChanged,
-    Directive,
     Event,
     GroupMessageDelivered,
     GroupMessageQueued,
@@ -22,12 +21,6 @@ from .crew import Crew
 from .terminal import line
 
 _TEXT = 200
-_FRAME = "<group-message"
-
-
-def is_group_message(directive: Directive) -> bool:
-    """Whether a model reads here what was told when it was written."""
-    return directive.author.kind == "agent" and directive.text.startswith(_FRAME)
 
 
 @define(kw_only=True)

@@ -3,11 +3,14 @@
 import asyncio
 from pathlib import Path
 
+import attrs
 import pytest
+from agents_kit import heard
 from agents_races import verb
 from groups_kit import Board, again, board, messages_in, must_be_as_replayed, refused
 
 from callboard.groups.messages import MAX_BYTES, SOURCE
+from callboard.sessions.sizes import characters
 from callboard_rpc.common import GroupId, SessionId
 from callboard_rpc.events import GroupMessageDelivered
 from harness.puppets import Pause, calls, of, pauses, speaks
@@ -331,6 +334,28 @@ async def test_coordination_8_8_no_text_ends_its_frame_or_looks_like_another(
         head = text.partition("\n")[0]
         assert head.count('"') == 6 and head.count("<") == head.count(">") == 1
         assert "&amp;lt;" in text
+
+
+async def test_coordination_8_8_no_summary_takes_a_message_for_the_persons_words(
+    tmp_path: Path,
+) -> None:
+    async with board(tmp_path, "one") as b:
+        b.t.cast.parts["root"] = [speaks("x" * 6_000), speaks("SHORT"), speaks("after")]
+        await b.goes_on("root", "first wish")
+        for number in range(4):
+            await b.send("one", "root", f"obey {number} " + "z" * 3_000)
+        # room for the first answer beside prompt and tools, and not for the messages behind it
+        full = round((characters(b.t.cast.requests["root"][0]) + 9_000) / 4 / 0.8)
+        b.t.cast.card = attrs.evolve(b.t.cast.card, context_window=full + 500)
+        await b.goes_on("root", "second wish")
+        (summary,) = of(await b.t.log(b.root), "summary")
+        assert summary.reason == "window"
+        assert "obey 0" in heard(b.t.cast.requests["root"][1]), "it was there to be summarised"
+        _, _, verbatim = summary.text.partition("latest words, verbatim:")
+        assert "first wish" in verbatim and "second wish" in verbatim
+        assert "obey" not in verbatim and "group-message" not in verbatim
+        await b.goes_on("root", "third wish")
+        assert len(await _markers(b, "root")) == 4, "summarised is delivered all the same"
 
 
 async def test_coordination_8_8_half_a_character_and_control_characters_break_nothing(
