@@ -20,6 +20,10 @@ rules:
     answer: [{say: "I begin."}, {hang: true}]
   - when: {last_user: {regex: "claim (tsk_[a-z0-9]+)"}, step: 0}
     answer: [{call: {tool: group_task, arguments: {op: claim, task_id: "{{match.1}}"}}}]
+  - when: {last_user: {regex: "make a task"}, step: 0}
+    answer: [{call: {tool: group_task, arguments: {op: create, title: "weigh it"}}}]
+  - when: {last_user: {regex: "what is there"}, step: 0}
+    answer: [{call: {tool: group_task, arguments: {op: list}}}]
   - when: {last_user: {regex: "to the root"}, step: 0}
     answer: [{call: {tool: group_message, arguments: {op: send, to: root, text: "\\e[2JI have\\nfound it."}}}]
 default:
@@ -211,6 +215,18 @@ def test_messages_are_left_and_read_in_the_place_of_the_root(
     assert head.startswith("one  ") and head.endswith("not read yet")
     assert text == ["  I have", "  found it."], "nothing of it commands the terminal"
     assert "not read yet" not in cli("group", root, "messages", "--of", "one").out
+
+
+def test_a_run_tells_each_change_of_the_board_once(cli: Cli) -> None:
+    result = cli("run", "make a task")
+    assert result.code == 0, result.err
+    said = [line for line in result.out.splitlines() if "weigh it" in line]
+    assert said[0] == "☐ task: weigh it" and "Task board" not in result.out, said
+    assert said[1].startswith("pending [tsk_") and len(said) == 2, (
+        "the second is what the model says"
+    )
+    looked = cli("run", "--continue", "what is there")
+    assert "✓ Task board: list" in looked.out
 
 
 def test_what_others_have_written_commands_no_terminal(

@@ -288,7 +288,11 @@ class Presenter:
         call = self._calls.pop(result.call_id, None)
         self._running.pop(result.call_id, None)
         self.settle()
-        if call is not None and call.kind == "think" and result.status == "ok":
+        has_event = self.board.has_told(event.session_id, call) or (
+            call is not None and call.kind == "think"
+        )
+        if has_event and result.status == "ok":
+            self._show_running()
             return  # what it changed is shown by its own event
         shown = cards.result_line(call, result)
         if not own:
