@@ -77,7 +77,8 @@ class GroupTaskCall:
         metadata=describe("list: how many. Default 20.", minimum=1, maximum=_LISTED),
     )
     agent_id: str | None = field(
-        default=None, metadata=describe("claim, by the root: the member that is to own it.")
+        default=None,
+        metadata=describe("claim, by the root: the id of the member that is to own it."),
     )
     summary: str | None = field(
         default=None, metadata=describe("complete: what was done, and what came of it.")
@@ -202,7 +203,8 @@ class GroupMessageCall:
         default=None, metadata=describe("send: one member, the root, or everybody else.")
     )
     agent_id: str | None = field(
-        default=None, metadata=describe("send: the member's id, with to 'agent' only.")
+        default=None,
+        metadata=describe("send: the member's id (group_status tells them), with to 'agent' only."),
     )
     text: str | None = field(
         default=None, metadata=describe("send: what to say, in at most 4,000 bytes.")
@@ -237,8 +239,11 @@ async def _message(context: ToolContext, arguments: GroupMessageCall) -> ToolOut
 
 async def _inbox(context: ToolContext, limit: int) -> ToolOutcome:
     groups, who = groups_of(context), participant(context)
-    if await groups.reading.group(context.session) is None:
+    group = await groups.reading.group(context.session)
+    if group is None:
         return ToolOutcome(text=_NONE_YET)
+    if all(member.agent_id != who.agent_id for member in group.members):
+        return ToolOutcome(text="Nobody has written to you: you are no member of the group yet.")
     page = await groups.reading.inbox(context.session, who.agent_id, limit=limit)
     lines = [
         f"{'seen' if m.seen else 'unread'} {_short(m.message_id)} from {m.sender_name}: "
@@ -283,7 +288,8 @@ async def _status(context: ToolContext, _: GroupStatusCall) -> ToolOutcome:
     if group is None:
         return ToolOutcome(text=_NONE_YET)
     named = names(groups.glance, group.root_id)
-    members = [member.name for member in group.members if not member.is_root]
+    # with whole ids: a message to one of them, or a task for one, takes the id
+    members = [f"{m.name} [{m.agent_id}]" for m in group.members if not m.is_root]
     lines = [_header(group), f"members: {', '.join(members) or 'none but the root'}"]
     for title, tasks in (
         ("ready", group.ready),
@@ -312,7 +318,7 @@ def _more(what: str, count: int) -> list[str]:
 def _header(group: Group) -> str:
     c = group.counts
     return (
-        f"group {group.name} ({group.group_id[:12]}): {c.total} tasks, {c.pending} pending of which "
+        f"group {group.name} ({group.group_id[:12]}): {c.total} {'task' if c.total == 1 else 'tasks'}, {c.pending} pending of which "
         f"{c.ready} ready, {c.claimed} claimed, {c.in_progress} in progress, {c.completed} completed, "
         f"{c.blocked} blocked, {c.cancelled} cancelled"
     )

@@ -169,6 +169,7 @@ async def test_coordination_109_fields_of_messages_belong_to_operations_too(tmp_
             message("send", to="root", text="x", urgent=True),
         )
         assert all(text.startswith("invalid_argument: ") for text in told), told
+        assert told[4].endswith("there are none"), "a tool without fields names none"
         assert all(name in text for name, text in zip(
             ("limit", "to", "text", "agent_id", "verbose", "titel", "urgent"), told, strict=True
         ))  # fmt: skip
@@ -316,7 +317,7 @@ async def test_coordination_9_a_board_is_worked_on_by_tools_alone(tmp_path: Path
             f"blocked [{first}] the first thing · owner: one · no key",
         ]
         (told,) = await b.use("root", STATUS)
-        assert "members: one" in told and f"blocked: blocked [{first}]" in told
+        assert f"members: one [{b.ids['one']}]\n" in told and f"blocked: blocked [{first}]" in told
         assert f"ready: pending [{other}] another · optional" in told
         assert f"dependency failure: {last} waits for {first}, which is blocked" in told
         (told,) = await b.use("root", task("claim", task_id=first, agent_id=b.ids["one"]))
@@ -368,6 +369,25 @@ async def test_coordination_9_an_inbox_is_cut_to_400_characters_the_newest_last(
         ]
         assert len(twenty.splitlines()) == 20
         assert all("from one: " in line and len(line) < 460 for line in twenty.splitlines())
+
+
+async def test_coordination_9_who_is_no_member_has_an_empty_inbox_and_learns_whom_to_write_to(
+    tmp_path: Path,
+) -> None:
+    async with board(tmp_path, "one") as b:
+        await b.hire("new", joins=False)
+        events = len(await b.events())
+        inbox, status = await b.use("new", message("list"), STATUS)
+        assert inbox.startswith("Nobody has written to you")
+        assert len(await b.events()) == events, "looking joins nobody"
+        member = status.partition("members: one [")[2].partition("]")[0]
+        (told,) = await b.use("new", message("send", to="agent", agent_id=member, text="hello"))
+        assert "queued for" in told
+        assert [m.text for m in (await b.groups.reading.inbox(b.root, member)).messages] == [
+            "hello"
+        ]
+        (told,) = await b.use("new", message("list"))
+        assert told == "Nobody has written to you."
 
 
 async def test_coordination_9_a_title_with_lines_and_controls_is_one_line_of_the_board(
