@@ -571,7 +571,7 @@ def test_what_is_given_goes_to_members_that_are_open(server: CheckedServer, root
         assert kind(server, "group/taskClaim", **give) == wanted
         say = {"rootId": root, "to": "agent", "agentId": agent_id, "text": "x"}
         assert kind(server, "group/messageSend", **say) == wanted
-    for agent_id in (stranger, foreign, "ses_none"):
+    for agent_id in (stranger, foreign, "ses_none", ""):
         assert kind(server, "group/messageList", rootId=root, agentId=agent_id) == "notAMember"
     assert server.call("group/messageList", rootId=root, agentId=closed)["data"] == []
 
