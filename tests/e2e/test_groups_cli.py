@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from cli_harness import Cli, Terminal, interrupt, read_until
+from rich.cells import cell_len
 
 from harness.process import ServerProcess
 
@@ -299,6 +300,23 @@ def test_a_board_that_is_followed_on_a_terminal_is_drawn_anew_as_others_change_i
     terminal.until("all parsed")
     terminal.process.send_signal(signal.SIGINT)
     assert terminal.finish() == 0
+
+
+def test_a_board_on_a_narrow_terminal_is_a_line_for_each_task(
+    cli: Cli, server: ServerProcess, root: str
+) -> None:
+    made(server, root, f"a title of many words {HOSTILE} that goes on and on, to the very end")
+    made(server, root, "短い" * 40)
+    terminal = Terminal(cli, "group", root, "-f", columns=30)
+    terminal.until("ready (2)")
+    made(server, root, "last")
+    shown = terminal.until("ready (3)")
+    terminal.process.send_signal(signal.SIGINT)
+    assert terminal.finish() == 0
+    lines = [line.rstrip() for line in shown.splitlines() if line.strip()]
+    assert all(cell_len(line) <= 30 for line in lines), lines
+    assert any(line.endswith("…") for line in lines) and "the very end" not in shown
+    assert not {"\x07", "\u202e", "\x9b"} & set(shown)
 
 
 def test_a_board_that_is_followed_into_a_pipe_is_written_again_after_each_change(
