@@ -9,10 +9,11 @@ from agents_kit import heard
 from agents_races import verb
 from groups_kit import Board, again, board, messages_in, must_be_as_replayed, refused
 
-from callboard.groups.messages import MAX_BYTES, SOURCE
+from callboard.groups.messages import MAX_BYTES, MAX_PER_BOUNDARY, SOURCE
 from callboard.sessions.sizes import characters
 from callboard_rpc.common import GroupId, SessionId
 from callboard_rpc.events import GroupMessageDelivered
+from harness.inside import CLIENT, PERSON
 from harness.puppets import Pause, calls, of, pauses, speaks
 
 pytestmark = pytest.mark.anyio
@@ -121,6 +122,8 @@ async def test_coordination_103_more_than_a_boundary_takes_come_in_order_too(
             await b.goes_on("one")
         assert await _read(b, "one") == texts
         assert len(await _markers(b, "one")) == 150
+        admitted = [len(ack.admits) for ack in of(await b.t.log(b.ids["one"]), "ack")]
+        assert max(admitted) == MAX_PER_BOUNDARY, "one request does not have to hold all of them"
 
 
 async def test_coordination_99_of_sixteen_deliveries_at_once_one_is_made(tmp_path: Path) -> None:
@@ -167,6 +170,37 @@ async def test_coordination_8_8_what_is_sent_to_one_at_work_is_read_at_its_next_
         kinds = [r.type for r in log]
         assert kinds.index("tool_result") < kinds.index("group_message_delivered")
         assert "tool_call" not in kinds[kinds.index("group_message_delivered") :]
+
+
+async def test_coordination_8_8_what_comes_from_above_is_read_before_what_members_say(
+    tmp_path: Path,
+) -> None:
+    async with board(tmp_path, "one", "two") as b:
+        await b.send("two", "one", "from beside")
+        await b.t.agents.send(b.ids["one"], "from above", goes_on=False, author=PERSON, by=CLIENT)
+        await b.goes_on("one")
+        heard_last = b.t.cast.heard("one")
+        assert heard_last.index("from above") < heard_last.index("from beside")
+
+
+async def test_coordination_105_a_list_says_what_a_turn_has_not_read_yet(tmp_path: Path) -> None:
+    async with board(tmp_path, "one") as b:
+        await b.send("root", "one", "before")
+        pause = Pause()
+
+        async def looks(request):  # type: ignore[no-untyped-def]
+            await pause.here()
+            async for event in calls(("group_message", {"op": "list"}))(request):
+                yield event
+
+        b.t.cast.parts["one"] = [looks, speaks("I see")]
+        going = asyncio.create_task(b.goes_on("one"))
+        await pause.came()
+        await b.send("root", "one", "meanwhile")
+        pause.open.set()
+        await going
+        (told,) = of(await b.t.log(b.ids["one"]), "tool_result")
+        assert [line.split()[0] for line in told.text.splitlines()] == ["seen", "unread"]
 
 
 async def test_coordination_101_what_was_delivered_is_not_delivered_after_a_restart(

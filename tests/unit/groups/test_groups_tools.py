@@ -326,12 +326,15 @@ async def test_coordination_9_a_board_is_worked_on_by_tools_alone(tmp_path: Path
             "one",
             task("complete", task_id=first, summary="made", touched_files=["a"], findings=["f"]),
             task("claim", task_id=other),
+            task("start", task_id=other, reason="rested"),
             task("release", task_id=other, reason="tired"),
         )
         assert told[0] == f"completed [{first}] the first thing · owner: one · made"
-        assert "tired" not in repr(await b.seen(other))
+        kept = repr(await b.seen(other))
+        assert "tired" not in kept and "rested" not in kept
         await b.use("root", task("cancel", task_id=other, reason="no need"))
-        (told,) = await b.use("root", task("list", status="all", limit=2))
+        usual, told = await b.use("root", task("list"), task("list", status="all", limit=2))
+        assert [_id_in(line) for line in usual.splitlines()[1:]] == [last], "what is open"
         lines = told.splitlines()
         assert lines[0].endswith(
             "3 tasks, 1 pending of which 0 ready, 0 claimed, 0 in progress, 1 completed, 0 blocked, "
@@ -348,12 +351,18 @@ async def test_coordination_9_each_list_is_cut_and_says_what_it_leaves_out(tmp_p
         for number in range(11):
             made = await b.task(f"held {number}", expected_paths=("same.py",))
             await b.claim("one", made)
+        for number in range(9):
+            stuck = await b.task(f"stuck {number}")
+            await b.block("one", await b.claim("one", stuck))
+            await b.task(f"behind {number}", dependencies=(stuck.task_id,))
         for number in range(23):
             await b.task(f"open {number}")
         listed, status = await b.use("root", task("list", status="ready"), STATUS)
         assert len(listed.splitlines()) == 22 and listed.endswith("3 more")
         assert status.count("ready: pending") == status.count("active: claimed") == 8
         assert "ready: 15 more" in status and "active: 3 more" in status
+        assert status.count("blocked: blocked") == 8 and "blocked: 1 more" in status
+        assert status.count("dependency failure: ") == 4 and "dependency failures: 5 more" in status
         assert status.count("conflict: ") == 4 and "conflicts: 51 more" in status
 
 
