@@ -298,6 +298,17 @@ def test_a_board_that_is_followed_on_a_terminal_is_drawn_anew_as_others_change_i
     terminal.until("parse it · root")
     do(server, "Complete", root, one, summary="all parsed")
     terminal.until("all parsed")
+    # each change by itself, with no agent whose status would be a reason to look again
+    two = made(server, root, "lex it")
+    terminal.until("lex it")
+    do(server, "Claim", root, two)
+    terminal.until("lex it · root")
+    do(server, "Start", root, two)
+    terminal.until("lex it  in progress · root")
+    made(server, root, "mix it")
+    terminal.until("mix it")
+    do(server, "Release", root, two)
+    terminal.until("2 ready, 1 completed")
     terminal.process.send_signal(signal.SIGINT)
     assert terminal.finish() == 0
 

@@ -251,6 +251,16 @@ def test_a_list_is_paged_by_places_that_new_tasks_do_not_move(
     rest = server.call("group/taskList", rootId=root, cursor=first["nextCursor"])
     assert [t["taskId"] for t in rest["data"]] == ids[2:]
     assert "nextCursor" not in rest
+    told: list[str] = []
+    page = server.call("group/taskList", rootId=root, status="all", limit=1)
+    while True:
+        told += [t["taskId"] for t in page["data"]]
+        if "nextCursor" not in page:
+            break
+        page = server.call(
+            "group/taskList", rootId=root, status="all", limit=1, cursor=page["nextCursor"]
+        )
+    assert told == ids, "each once"
 
 
 def test_any_session_of_the_tree_names_its_group_and_a_person_is_the_root_in_it(
