@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from cli_harness import Cli, Terminal, interrupt, read_until
+from rich.cells import cell_len
 
 from harness.process import ServerProcess
 
@@ -20,6 +21,10 @@ rules:
     answer: [{say: "I begin."}, {hang: true}]
   - when: {last_user: {regex: "claim (tsk_[a-z0-9]+)"}, step: 0}
     answer: [{call: {tool: group_task, arguments: {op: claim, task_id: "{{match.1}}"}}}]
+  - when: {last_user: {regex: "make a task"}, step: 0}
+    answer: [{call: {tool: group_task, arguments: {op: create, title: "weigh it"}}}]
+  - when: {last_user: {regex: "what is there"}, step: 0}
+    answer: [{call: {tool: group_task, arguments: {op: list}}}]
   - when: {last_user: {regex: "to the root"}, step: 0}
     answer: [{call: {tool: group_message, arguments: {op: send, to: root, text: "\\e[2JI have\\nfound it."}}}]
 default:
@@ -266,6 +271,18 @@ def test_messages_are_left_and_read_in_the_place_of_the_root(
     assert "not read yet" not in cli("group", root, "messages", "--of", "one").out
 
 
+def test_a_run_tells_each_change_of_the_board_once(cli: Cli) -> None:
+    result = cli("run", "make a task")
+    assert result.code == 0, result.err
+    said = [line for line in result.out.splitlines() if "weigh it" in line]
+    assert said[0] == "☐ task: weigh it" and "Task board" not in result.out, said
+    assert said[1].startswith("pending [tsk_") and len(said) == 2, (
+        "the second is what the model says"
+    )
+    looked = cli("run", "--continue", "what is there")
+    assert "✓ Task board: list" in looked.out
+
+
 def test_what_others_have_written_commands_no_terminal(
     cli: Cli, server: ServerProcess, root: str
 ) -> None:
@@ -334,8 +351,36 @@ def test_a_board_that_is_followed_on_a_terminal_is_drawn_anew_as_others_change_i
     terminal.until("parse it · root")
     do(server, "Complete", root, one, summary="all parsed")
     terminal.until("all parsed")
+    # each change by itself, with no agent whose status would be a reason to look again
+    two = made(server, root, "lex it")
+    terminal.until("lex it")
+    do(server, "Claim", root, two)
+    terminal.until("lex it · root")
+    do(server, "Start", root, two)
+    terminal.until("lex it  in progress · root")
+    made(server, root, "mix it")
+    terminal.until("mix it")
+    do(server, "Release", root, two)
+    terminal.until("2 ready, 1 completed")
     terminal.process.send_signal(signal.SIGINT)
     assert terminal.finish() == 0
+
+
+def test_a_board_on_a_narrow_terminal_is_a_line_for_each_task(
+    cli: Cli, server: ServerProcess, root: str
+) -> None:
+    made(server, root, f"a title of many words {HOSTILE} that goes on and on, to the very end")
+    made(server, root, "短い" * 40)
+    terminal = Terminal(cli, "group", root, "-f", columns=30)
+    terminal.until("ready (2)")
+    made(server, root, "last")
+    shown = terminal.until("ready (3)")
+    terminal.process.send_signal(signal.SIGINT)
+    assert terminal.finish() == 0
+    lines = [line.rstrip() for line in shown.splitlines() if line.strip()]
+    assert all(cell_len(line) <= 30 for line in lines), lines
+    assert any(line.endswith("…") for line in lines) and "the very end" not in shown
+    assert not {"\x07", "\u202e", "\x9b"} & set(shown)
 
 
 def test_a_board_that_is_followed_into_a_pipe_is_written_again_after_each_change(

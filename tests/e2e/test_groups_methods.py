@@ -251,6 +251,16 @@ def test_a_list_is_paged_by_places_that_new_tasks_do_not_move(
     rest = server.call("group/taskList", rootId=root, cursor=first["nextCursor"])
     assert [t["taskId"] for t in rest["data"]] == ids[2:]
     assert "nextCursor" not in rest
+    told: list[str] = []
+    page = server.call("group/taskList", rootId=root, status="all", limit=1)
+    while True:
+        told += [t["taskId"] for t in page["data"]]
+        if "nextCursor" not in page:
+            break
+        page = server.call(
+            "group/taskList", rootId=root, status="all", limit=1, cursor=page["nextCursor"]
+        )
+    assert told == ids, "each once"
 
 
 def test_any_session_of_the_tree_names_its_group_and_a_person_is_the_root_in_it(
@@ -571,7 +581,7 @@ def test_what_is_given_goes_to_members_that_are_open(server: CheckedServer, root
         assert kind(server, "group/taskClaim", **give) == wanted
         say = {"rootId": root, "to": "agent", "agentId": agent_id, "text": "x"}
         assert kind(server, "group/messageSend", **say) == wanted
-    for agent_id in (stranger, foreign, "ses_none"):
+    for agent_id in (stranger, foreign, "ses_none", ""):
         assert kind(server, "group/messageList", rootId=root, agentId=agent_id) == "notAMember"
     assert server.call("group/messageList", rootId=root, agentId=closed)["data"] == []
 

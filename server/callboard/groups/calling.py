@@ -119,9 +119,10 @@ def task_line(task: GroupTask, named: Callable[[str], str]) -> str:
 def header_line(group: Group) -> str:
     """A group on one line: its name, and how many tasks there are of each kind."""
     c = group.counts
+    tasks = "1 task" if c.total == 1 else f"{c.total} tasks"
     return (
-        f"group {id_in_line(group.name)} ({short_id(group.group_id)}): {c.total} tasks, {c.pending} pending of which "
-        f"{c.ready} ready, {c.claimed} claimed, {c.in_progress} in progress, {c.completed} completed, "
+        f"group {id_in_line(group.name)} ({short_id(group.group_id)}): {tasks}, {c.pending} pending of "
+        f"which {c.ready} ready, {c.claimed} claimed, {c.in_progress} in progress, {c.completed} completed, "
         f"{c.blocked} blocked, {c.cancelled} cancelled"
     )
 

@@ -74,7 +74,7 @@ class GroupReading:
         (coordination 105). Raises sessionNotFound, notAMember."""
 
         def read(rows: Rows, root_id: str) -> Inbox:
-            recipient = agent_id or root_id
+            recipient = root_id if agent_id is None else agent_id
             if recipient != root_id and not rows(SQL["is_member"], root_id, recipient):
                 raise CallboardError("notAMember", f"{recipient[:80]!r} is no member of this group")
             named = names(rows, root_id)

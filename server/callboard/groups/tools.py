@@ -80,7 +80,8 @@ class GroupTaskCall:
         metadata=describe("list: how many. Default 20.", minimum=1, maximum=_LISTED),
     )
     agent_id: str | None = field(
-        default=None, metadata=describe("claim, by the root: the member that is to own it.")
+        default=None,
+        metadata=describe("claim, by the root: the id of the member that is to own it."),
     )
     summary: str | None = field(
         default=None, metadata=describe("complete: what was done, and what came of it.")
@@ -205,7 +206,8 @@ class GroupMessageCall:
         default=None, metadata=describe("send: one member, the root, or everybody else.")
     )
     agent_id: str | None = field(
-        default=None, metadata=describe("send: the member's id, with to 'agent' only.")
+        default=None,
+        metadata=describe("send: the member's id (group_status tells them), with to 'agent' only."),
     )
     text: str | None = field(
         default=None, metadata=describe("send: what to say, in at most 4,000 bytes.")
@@ -240,8 +242,11 @@ async def _message(context: ToolContext, arguments: GroupMessageCall) -> ToolOut
 
 async def _inbox(context: ToolContext, limit: int) -> ToolOutcome:
     groups, who = groups_of(context), participant(context)
-    if await groups.reading.group(context.session) is None:
+    group = await groups.reading.group(context.session)
+    if group is None:
         return ToolOutcome(text=NONE_YET)
+    if all(member.agent_id != who.agent_id for member in group.members):
+        return ToolOutcome(text="Nobody has written to you: you are no member of the group yet.")
     page = await groups.reading.inbox(context.session, who.agent_id, limit=limit)
     lines = [
         f"{'seen' if m.seen else 'unread'} {short_id(m.message_id)} from {id_in_line(m.sender_name)}: "

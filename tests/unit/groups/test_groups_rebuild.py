@@ -159,7 +159,7 @@ async def test_coordination_8_2_the_groups_of_two_roots_have_nothing_of_each_oth
             ("group_task", {"op": "list", "status": "all"}),
         )
         assert [text.partition(":")[0] for text in told[:2]] == ["unknown_task", "not_a_member"]
-        assert "theirs" not in told[2] and "1 tasks" in told[2]
+        assert "theirs" not in told[2] and "1 task," in told[2]
         assert (await theirs.group()).counts.pending == 1
         assert {g.group_id for g in (await mine.group(), await theirs.group())} == {
             own.group_id, foreign.group_id

@@ -171,6 +171,7 @@ async def test_coordination_109_fields_of_messages_belong_to_operations_too(tmp_
             message("send", to="root", text="x", urgent=True),
         )
         assert all(text.startswith("invalid_argument: ") for text in told), told
+        assert told[4].endswith("there are none"), "a tool without fields names none"
         assert all(name in text for name, text in zip(
             ("limit", "to", "text", "agent_id", "verbose", "titel", "urgent"), told, strict=True
         ))  # fmt: skip
@@ -318,7 +319,7 @@ async def test_coordination_9_a_board_is_worked_on_by_tools_alone(tmp_path: Path
             f"blocked [{first}] the first thing · owner: one · no key",
         ]
         (told,) = await b.use("root", STATUS)
-        assert "members: one" in told and f"blocked: blocked [{first}]" in told
+        assert f"members: one [{b.ids['one']}]\n" in told and f"blocked: blocked [{first}]" in told
         assert f"ready: pending [{other}] another · optional" in told
         assert f"dependency failure: {last} waits for {first}, which is blocked" in told
         (told,) = await b.use("root", task("claim", task_id=first, agent_id=b.ids["one"]))
@@ -327,12 +328,15 @@ async def test_coordination_9_a_board_is_worked_on_by_tools_alone(tmp_path: Path
             "one",
             task("complete", task_id=first, summary="made", touched_files=["a"], findings=["f"]),
             task("claim", task_id=other),
+            task("start", task_id=other, reason="rested"),
             task("release", task_id=other, reason="tired"),
         )
         assert told[0] == f"completed [{first}] the first thing · owner: one · made"
-        assert "tired" not in repr(await b.seen(other))
+        kept = repr(await b.seen(other))
+        assert "tired" not in kept and "rested" not in kept
         await b.use("root", task("cancel", task_id=other, reason="no need"))
-        (told,) = await b.use("root", task("list", status="all", limit=2))
+        usual, told = await b.use("root", task("list"), task("list", status="all", limit=2))
+        assert [_id_in(line) for line in usual.splitlines()[1:]] == [last], "what is open"
         lines = told.splitlines()
         assert lines[0].endswith(
             "3 tasks, 1 pending of which 0 ready, 0 claimed, 0 in progress, 1 completed, 0 blocked, "
@@ -349,12 +353,18 @@ async def test_coordination_9_each_list_is_cut_and_says_what_it_leaves_out(tmp_p
         for number in range(11):
             made = await b.task(f"held {number}", expected_paths=("same.py",))
             await b.claim("one", made)
+        for number in range(9):
+            stuck = await b.task(f"stuck {number}")
+            await b.block("one", await b.claim("one", stuck))
+            await b.task(f"behind {number}", dependencies=(stuck.task_id,))
         for number in range(23):
             await b.task(f"open {number}")
         listed, status = await b.use("root", task("list", status="ready"), STATUS)
         assert len(listed.splitlines()) == 22 and listed.endswith("3 more")
         assert status.count("ready: pending") == status.count("active: claimed") == 8
         assert "ready: 15 more" in status and "active: 3 more" in status
+        assert status.count("blocked: blocked") == 8 and "blocked: 1 more" in status
+        assert status.count("dependency failure: ") == 4 and "dependency failures: 5 more" in status
         assert status.count("conflict: ") == 4 and "conflicts: 51 more" in status
 
 
@@ -421,6 +431,25 @@ async def test_coordination_9_an_inbox_is_cut_to_400_characters_the_newest_last(
         ]
         assert len(twenty.splitlines()) == 20
         assert all("from one: " in line and len(line) < 460 for line in twenty.splitlines())
+
+
+async def test_coordination_9_who_is_no_member_has_an_empty_inbox_and_learns_whom_to_write_to(
+    tmp_path: Path,
+) -> None:
+    async with board(tmp_path, "one") as b:
+        await b.hire("new", joins=False)
+        events = len(await b.events())
+        inbox, status = await b.use("new", message("list"), STATUS)
+        assert inbox.startswith("Nobody has written to you")
+        assert len(await b.events()) == events, "looking joins nobody"
+        member = status.partition("members: one [")[2].partition("]")[0]
+        (told,) = await b.use("new", message("send", to="agent", agent_id=member, text="hello"))
+        assert "queued for" in told
+        assert [m.text for m in (await b.groups.reading.inbox(b.root, member)).messages] == [
+            "hello"
+        ]
+        (told,) = await b.use("new", message("list"))
+        assert told == "Nobody has written to you."
 
 
 async def test_coordination_9_a_title_with_lines_and_controls_is_one_line_of_the_board(
