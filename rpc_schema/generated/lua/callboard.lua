@@ -322,7 +322,8 @@ local M = {}
 ---@field cursor callboard.Cursor
 
 ---A new child of `parent_id`, with `message` as its brief. What is absent comes from the parent;
----`tools` can only take some away. `message_allow` names siblings that it may write to.
+---`tools` can only take some away. `message_allow` names siblings that it may write to. With `task_id` it
+---owns that task of the group from the first, or is not made.
 ---@class callboard.AgentSpawnParams
 ---@field parentId callboard.SessionId
 ---@field name string
@@ -332,6 +333,7 @@ local M = {}
 ---@field tools? string[]
 ---@field agentType? string
 ---@field messageAllow? string[]
+---@field taskId? callboard.TaskId
 ---@field idempotencyKey? string
 ---@field _meta? table<string, any>
 

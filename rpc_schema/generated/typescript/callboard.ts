@@ -386,7 +386,8 @@ export interface AgentResult {
 
 /**
  * A new child of `parent_id`, with `message` as its brief. What is absent comes from the parent;
- * `tools` can only take some away. `message_allow` names siblings that it may write to.
+ * `tools` can only take some away. `message_allow` names siblings that it may write to. With `task_id` it
+ * owns that task of the group from the first, or is not made.
  */
 export interface AgentSpawnParams {
   parentId: SessionId;
@@ -397,6 +398,7 @@ export interface AgentSpawnParams {
   tools?: string[] | null;
   agentType?: string | null;
   messageAllow?: string[];
+  taskId?: TaskId | null;
   idempotencyKey?: string | null;
   _meta?: JsonObject | null;
 }

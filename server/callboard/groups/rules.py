@@ -27,6 +27,9 @@ FROM: Mapping[Operation, frozenset[TaskStatus]] = {
 }
 """In which states of a task each may be done."""
 
+_IN_ORDER: Sequence[TaskStatus] = ("pending", "claimed", "in_progress", "blocked")
+"""All of these states, as a task goes through them."""
+
 BY_ROOT: frozenset[Operation] = frozenset({"cancel", "reassign"})
 """What only the root may do; the others are the assignee's, and being root gives no right to them."""
 
@@ -41,7 +44,8 @@ def check_transition(task: GroupTask, operation: Operation, agent_id: str, named
             raise _not_allowed(
                 task, f"nobody owns task {task.task_id}; there is nothing to release"
             )
-        allowed = " or ".join(sorted(FROM[operation]))
+        *some, last = (each for each in _IN_ORDER if each in FROM[operation])
+        allowed = f"{', '.join(some)} or {last}" if some else last
         raise _not_allowed(
             task,
             f"task {task.task_id} is {task.status}; only one that is {allowed} can be "

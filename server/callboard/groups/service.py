@@ -13,9 +13,10 @@ from callboard_rpc.groups import GroupTask
 from ..log.log import Log
 from ..log.transaction import Transaction
 from ..turns.boundary import Query
+from ..turns.reservation import Grant
 from . import gate, messages, tasks
 from .anew import is_right, rebuild
-from .membership import Participant, root_of
+from .membership import Participant, may_act, root_of
 from .messages import Sent
 from .projection import SQL
 from .reading import GroupReading
@@ -78,19 +79,19 @@ class Groups:
 
         return await self._log.transact(commit)
 
-    async def delegation(self, parent_id: str, task_id: str) -> Delegation:
-        """What makes a child the owner of a task, in the transaction that makes the child (8.6). Raises, as the
-        task stands now, taskNotFound, taskNotClaimable, taskNotReady; so does what is returned, for how it
-        stands then, and then there is no child."""
+    async def delegation(
+        self, parent_id: str, task_id: str, *, by: Actor, grant: Grant | None = None
+    ) -> Delegation:
+        """What makes a child the owner of a task, in the transaction that makes the child (8.6): `by` whom it is
+        made, and in which run (`grant`). Raises, as the task stands now, taskNotFound, taskNotClaimable,
+        taskNotReady; so does what is returned, for how it stands then, and what `may_act` does. Then there is
+        no child."""
         root_id = root_of(self._log.glance, parent_id)
         tasks.may_be_owned(self._log.glance, root_id, task_id)
+        who = Participant(root_id=root_id, agent_id=SessionId(parent_id), by=by, grant=grant)
 
         def delegate(tx: Transaction, child_id: str) -> None:
-            who = Participant(
-                root_id=root_id,
-                agent_id=SessionId(parent_id),
-                by=Actor(kind="agent", id=parent_id),
-            )
+            may_act(tx, who)
             tasks.own(tx, who, task_id, SessionId(child_id))
 
         return delegate

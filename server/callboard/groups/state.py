@@ -298,15 +298,18 @@ def conflicts(tasks: Mapping[TaskId, GroupTask]) -> tuple[GroupConflict, ...]:
     found: list[GroupConflict] = []
     for number, named in enumerate(paths):
         with_others: dict[int, str] = {}
+        room = MAX_CONFLICTS - len(found)
         for path in named:
             others = naming[path]
-            for other in others[bisect_right(others, number) :]:
+            first = bisect_right(others, number)
+            # the first of all are among the first of each path
+            for other in others[first : first + room]:
                 with_others.setdefault(other, path)
-        for other in sorted(with_others):
-            if len(found) == MAX_CONFLICTS:
-                return tuple(found)
+        for other in sorted(with_others)[:room]:
             pair = (active[number].task_id, active[other].task_id)
             found.append(GroupConflict(task_ids=pair, path=with_others[other]))
+        if len(found) == MAX_CONFLICTS:
+            break
     return tuple(found)
 
 

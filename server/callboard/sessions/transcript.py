@@ -229,10 +229,11 @@ class Transcript:
         )
 
     def last_requests(self, limit: int = 3) -> list[str]:
-        """The texts of the newest person's messages in context, oldest first."""
+        """The newest texts in context of those whom the agent works for, oldest first: persons, and those
+        above it. What its own agents, its siblings and others tell it has no place among them."""
         texts: list[str] = []
         for entry in reversed(self._entries):
-            if isinstance(entry, _Said) and not isinstance(entry.value, Summary):
+            if isinstance(entry, _Said) and _asks(entry.value):
                 texts.append(
                     "\n".join(b.text for b in _user_blocks(entry.value) if isinstance(b, Text))
                 )
@@ -295,6 +296,23 @@ def _with_value(record: Record, value: Any) -> Record:
 
 def _spoken(message: Message) -> bool:
     return any(isinstance(b, TextContent) and b.text.strip() for b in message.content)
+
+
+_ASKING = frozenset({"directive", "mention", "schedule", "continue", "information"})
+"""Deliveries of somebody whom the agent works for."""
+
+
+def _asks(value: Message | Directive | Summary) -> bool:
+    """Whether this is a word of somebody whom the agent works for."""
+    match value:
+        case Message(delivered=None):
+            return True
+        case Message(delivered=delivered, joined=joined):
+            return any(each is not None and each.kind in _ASKING for each in (delivered, *joined))
+        case Directive():
+            return value.author.kind != "system" and not value.is_group_message
+        case Summary():
+            return False
 
 
 def _user_blocks(value: Message | Directive | Summary) -> tuple[Text | Image, ...]:

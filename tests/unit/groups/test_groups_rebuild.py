@@ -208,7 +208,7 @@ async def test_coordination_8_2_the_groups_of_two_roots_have_nothing_of_each_oth
             ("group_task", {"op": "list", "status": "all"}),
         )
         assert [text.partition(":")[0] for text in told[:2]] == ["unknown_task", "not_a_member"]
-        assert "theirs" not in told[2] and "1 tasks" in told[2]
+        assert "theirs" not in told[2] and "1 task," in told[2]
         assert (await theirs.group()).counts.pending == 1
         assert {g.group_id for g in (await mine.group(), await theirs.group())} == {
             own.group_id, foreign.group_id
@@ -364,6 +364,8 @@ async def test_coordination_8_8_a_file_that_somebody_wrote_puts_no_words_into_ot
         await t.host.importing.run(forged, folder=str(tmp_path))
         assert victim.ids["one"] in repr(await source.events("group_message_queued"))
         assert (await source.send("root", "group", "and this")).recipients == ()
+        rows = t.host.log.glance("SELECT recipient_id, root_id FROM group_message_deliveries")
+        assert (victim.ids["one"], source.root) not in rows
         await victim.goes_on("one")
         assert messages_in(await t.log(victim.ids["one"])) == []
         (member,) = (await source.group()).members[1:]
