@@ -11,6 +11,8 @@ from groups_kit import Board, board, board_of, messages_in
 
 from callboard.groups.tasks import Said
 from callboard.log.text import well_formed
+from callboard.sessions.vetting_groups import GroupVetting
+from callboard_rpc.errors import CallboardError
 from harness.exports import event_of, lines_of, sealed
 from harness.inside import CLIENT
 
@@ -84,8 +86,9 @@ def _set(lines: list[dict[str, Any]], old: str, new: str) -> list[dict[str, Any]
 
 
 async def test_coordination_9_no_name_or_id_of_an_imported_group_ends_a_line_of_the_board(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """No file with such ids is taken; and should one of them be there all the same, it is one word."""
     evil = HOSTILE.replace("\x00", "")
     async with board(tmp_path, "one") as b:
         stuck, held, other = [
@@ -111,6 +114,9 @@ async def test_coordination_9_no_name_or_id_of_an_imported_group_ends_a_line_of_
             lines = _set(lines, old, new)
         await b.t.host.sessions.close(b.root, by=CLIENT, reason="over")
         await b.t.host.sessions.delete(b.root, by=CLIENT)
+        with pytest.raises(CallboardError, match="whose id is none"):
+            await b.t.host.importing.run(sealed(lines), folder=str(tmp_path))
+        monkeypatch.setattr(GroupVetting, "event", lambda *_, **__: None)
         await b.t.host.importing.run(sealed(lines), folder=str(tmp_path))
         (inbox,) = await b.use("root", INBOX)
         must_be_lines(inbox, 1, ("seen ", "unread "))

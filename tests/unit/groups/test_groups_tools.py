@@ -412,7 +412,7 @@ async def test_coordination_8_7_tasks_are_told_by_creation_and_members_by_when_t
         assert [task.task_id for task in group.blocked] == [ids[n] for n in (0, 4, 7)]
         assert list(group.required_unfinished) == ids
         listed = await b.groups.reading.tasks(b.root, "all")
-        assert [task.task_id for task in listed] == ids
+        assert [task.task_id for task in listed.tasks] == ids
         (told,) = await b.use("root", STATUS)
         lines = told.splitlines()
         assert [line.partition(" [")[0] for line in lines[1:3]] == ["members: c", "ready: pending"]
