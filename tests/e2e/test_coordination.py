@@ -60,7 +60,7 @@ def work(tmp_path: Path) -> Path:
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[ServerProcess]:
     small = {
-        "CALLBOARD_CONTEXT_WINDOW_DEFAULT": str(_window(2_700)),
+        "CALLBOARD_CONTEXT_WINDOW_DEFAULT": str(_window(3_700)),
         "CALLBOARD_CONTEXT_RESERVED_OUTPUT": "100",
     }
     with ServerProcess(tmp_path, model=scenario(tmp_path, SCENE), environ=small) as running:
