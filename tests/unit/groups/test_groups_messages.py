@@ -427,3 +427,30 @@ async def test_coordination_8_8_ids_of_groups_are_of_the_kind_that_they_say(tmp_
         assert (await b.group()).group_id.startswith(GroupId("grp_"))
         assert (await b.task()).task_id.startswith("tsk_")
         assert (await b.send("one", "root", "x")).message_id.startswith("msg_")
+
+
+# --- steps --------------------------------------------------------------------------------------
+
+
+async def test_coordination_8_8_two_that_always_answer_one_another_come_to_an_end(
+    tmp_path: Path,
+) -> None:
+    """A message keeps a turn going, and gives it no steps anew: whoever has used them up only speaks."""
+    async with board(tmp_path, environ={"CALLBOARD_LIMITS_MAX_ITERATIONS": "3"}) as b:
+        for name in ("one", "two"):
+            await b.hire(name)
+        other = {"one": b.ids["two"], "two": b.ids["one"]}
+        for name, to in other.items():
+            said = (
+                "group_message",
+                {"op": "send", "to": "agent", "agent_id": to, "text": "and you?"},
+            )
+            b.t.cast.parts[name] = [
+                each for _ in range(40) for each in (calls(said), speaks("well"))
+            ]
+        await asyncio.gather(*(b.goes_on(name) for name in other))
+        sent = await b.events("group_message_queued")
+        assert 0 < len(sent) <= 2 * 3 * 2
+        for name in other:
+            log = await b.t.log(b.ids[name])
+            assert {e.outcome for e in of(log, "turn_finished")} == {"completed"}
