@@ -165,5 +165,7 @@ def _drain(tx: Transaction, grant: Grant) -> None:
     )
 
 
-SOURCE = Source(name="group messages", order=Order.GROUP_MESSAGES, drain=_drain, waiting=_waits)
+SOURCE = Source(
+    name="group messages", order=Order.GROUP_MESSAGES, drain=_drain, waiting=_waits, renews=False
+)
 """What members of the group have said to an agent, behind everything else that waits for it."""

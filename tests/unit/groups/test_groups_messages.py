@@ -1,6 +1,7 @@
 """Messages between members: read once by each recipient, in order, waking nobody (coordination 99-105, 8.8)."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import attrs
@@ -10,11 +11,12 @@ from agents_races import verb
 from groups_kit import Board, again, board, messages_in, must_be_as_replayed, refused
 
 from callboard.groups.messages import MAX_BYTES, MAX_PER_BOUNDARY, SOURCE
+from callboard.models.base import ModelEvent, ModelRequest
 from callboard.sessions.sizes import characters
 from callboard_rpc.common import GroupId, SessionId
 from callboard_rpc.events import GroupMessageDelivered
 from harness.inside import CLIENT, PERSON
-from harness.puppets import Pause, calls, of, pauses, speaks
+from harness.puppets import Pause, Scene, calls, of, pauses, speaks
 
 pytestmark = pytest.mark.anyio
 
@@ -427,3 +429,29 @@ async def test_coordination_8_8_ids_of_groups_are_of_the_kind_that_they_say(tmp_
         assert (await b.group()).group_id.startswith(GroupId("grp_"))
         assert (await b.task()).task_id.startswith("tsk_")
         assert (await b.send("one", "root", "x")).message_id.startswith("msg_")
+
+
+# --- steps --------------------------------------------------------------------------------------
+
+
+async def test_coordination_8_8_a_message_keeps_a_turn_going_and_gives_it_no_steps_anew(
+    tmp_path: Path,
+) -> None:
+    """Whoever has used them up only speaks: two that always answer one another come to an end."""
+    async with board(tmp_path, "one", "two", environ={"CALLBOARD_LIMITS_MAX_ITERATIONS": "3"}) as b:
+
+        def after_a_message(scene: Scene) -> Scene:
+            async def played(request: ModelRequest) -> AsyncIterator[ModelEvent]:
+                await b.send("two", "one", "and you?")
+                async for event in scene(request):
+                    yield event
+
+            return played
+
+        looks = after_a_message(calls(("group_status", {})))
+        b.t.cast.parts["one"] = [looks, after_a_message(speaks("well"))] * 10
+        await b.goes_on("one")
+        log = await b.t.log(b.ids["one"])
+        assert len(of(log, "tool_call")) == 2
+        assert len(await _read(b, "one")) == 20
+        assert {e.outcome for e in of(log, "turn_finished")} == {"completed"}
