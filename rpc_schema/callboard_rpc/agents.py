@@ -14,6 +14,7 @@ from .common import (
     MessageId,
     Mode,
     SessionId,
+    TaskId,
     TurnId,
     Usage,
 )
@@ -110,7 +111,8 @@ class AgentListParams:
 @frozen(kw_only=True)
 class AgentSpawnParams:
     """A new child of `parent_id`, with `message` as its brief. What is absent comes from the parent;
-    `tools` can only take some away. `message_allow` names siblings that it may write to."""
+    `tools` can only take some away. `message_allow` names siblings that it may write to. With `task_id` it
+    owns that task of the group from the first, or is not made."""
 
     parent_id: SessionId
     name: str
@@ -120,6 +122,7 @@ class AgentSpawnParams:
     tools: tuple[str, ...] | None = None
     agent_type: str | None = None
     message_allow: tuple[str, ...] = ()
+    task_id: TaskId | None = None
     idempotency_key: str | None = None
     meta: Json | None = None
 

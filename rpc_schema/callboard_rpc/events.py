@@ -125,6 +125,10 @@ class Message:
         return self.author.kind != "agent" or self.delivered is not None
 
 
+GROUP_MESSAGE_FRAME = "<group-message "
+"""How a message of a group begins, as its recipient's model reads it."""
+
+
 @frozen(kw_only=True)
 class Directive:
     """An instruction to an agent from another agent or the system; always a trigger, always user role.
@@ -137,6 +141,11 @@ class Directive:
     text: str
     context: str | None = None
     host_id: HostId | None = None
+
+    @property
+    def is_group_message(self) -> bool:
+        """Whether it is what a member of the group has said, in its frame: information, and no instruction."""
+        return self.author.kind == "agent" and self.text.startswith(GROUP_MESSAGE_FRAME)
 
 
 @frozen(kw_only=True)

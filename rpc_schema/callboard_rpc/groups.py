@@ -11,6 +11,13 @@ from attrs import frozen
 from .common import Cursor, GroupId, Json, MessageId, SessionId, TaskId
 from .events import AgentStatus, GroupTarget, TaskStatus
 
+MAX_TASKS = 10_000
+"""Tasks of one group, ever."""
+MAX_MESSAGES = 10_000
+"""Messages in one group, ever."""
+MAX_ITEMS = 200
+"""Dependencies, paths or findings of one task."""
+
 TaskFilter: TypeAlias = Literal[
     "open", "ready", "active", "blocked", "pending", "completed", "cancelled", "all"
 ]
@@ -86,8 +93,10 @@ class GroupConflict:
 
 @frozen(kw_only=True)
 class Group:
-    """A group as it is now. Tasks stand in the order in which they were created. `required_unfinished`
-    are what keeps the root's work from being complete."""
+    """A group as it is now. Tasks stand in the order in which they were created; of `ready`, `active` and
+    `blocked` ones, of failures and conflicts no more than the first 1,000 are told, and fewer where they are
+    large: `counts` has how many tasks there are, and ``group/taskList`` all of them. `required_unfinished` are
+    what keeps the root's work from being complete."""
 
     group_id: GroupId
     root_id: SessionId

@@ -110,7 +110,8 @@ class SessionCreateParams:
 @frozen(kw_only=True)
 class Draft:
     """What a running turn has streamed so far. `next_index` says, per kind of delta, which piece
-    comes next; what was streamed since the last save (250 ms or 4 KiB) comes as deltas only."""
+    comes next; what was streamed since the last save (250 ms or 4 KiB) comes as deltas only. No delta spans
+    that place: each is wholly in the draft, or wholly behind it."""
 
     turn_id: TurnId
     message_id: MessageId

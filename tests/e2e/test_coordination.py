@@ -6,8 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
+from callboard.config.settings import Settings
+from callboard.host import builtin_features, builtin_tools
+from callboard.tools.registry import ToolRegistry
 from fakes.chat_aside import ChatAside, Delta, Messages, calls, text_of
 from harness.process import ServerProcess, scenario, types
 
@@ -36,6 +40,16 @@ default: [{say: "Heard."}]
 """
 
 
+def _window(room: int) -> int:
+    """A context window (tokens) that leaves about `room` for the conversation, however many tools there are."""
+    registry = ToolRegistry(builtin_tools())
+    for feature in builtin_features(Settings()):
+        for tool in feature.tools:
+            registry.register(tool)
+    specs = [[spec.name, spec.description, spec.schema] for spec in registry.specs(None)]
+    return room + len(orjson.dumps(specs)) // 4
+
+
 @pytest.fixture
 def work(tmp_path: Path) -> Path:
     folder = tmp_path / "work"
@@ -46,7 +60,7 @@ def work(tmp_path: Path) -> Path:
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[ServerProcess]:
     small = {
-        "CALLBOARD_CONTEXT_WINDOW_DEFAULT": "5000",
+        "CALLBOARD_CONTEXT_WINDOW_DEFAULT": str(_window(3_700)),
         "CALLBOARD_CONTEXT_RESERVED_OUTPUT": "100",
     }
     with ServerProcess(tmp_path, model=scenario(tmp_path, SCENE), environ=small) as running:
@@ -209,7 +223,7 @@ def test_coordination_67_constraints_outlive_each_rotation_and_what_was_said_bef
     filler = "lorem ipsum " * 250
     first, second = "CONSTRAINT: never touch the folder lib.", "CONSTRAINT: answer in Latin."
     with ChatAside(_summarises) as model:
-        model.configure(tmp_path / "home" / "config", context_window=10000)
+        model.configure(tmp_path / "home" / "config", context_window=_window(7_700))
         with ServerProcess(tmp_path, model=model.model_id) as server:
             session_id = server.create(work)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from cli_harness import Cli, Terminal, interrupt, read_until
+from rich.cells import cell_len
 
 from harness.process import ServerProcess
 
@@ -20,6 +21,10 @@ rules:
     answer: [{say: "I begin."}, {hang: true}]
   - when: {last_user: {regex: "claim (tsk_[a-z0-9]+)"}, step: 0}
     answer: [{call: {tool: group_task, arguments: {op: claim, task_id: "{{match.1}}"}}}]
+  - when: {last_user: {regex: "make a task"}, step: 0}
+    answer: [{call: {tool: group_task, arguments: {op: create, title: "weigh it"}}}]
+  - when: {last_user: {regex: "what is there"}, step: 0}
+    answer: [{call: {tool: group_task, arguments: {op: list}}}]
   - when: {last_user: {regex: "to the root"}, step: 0}
     answer: [{call: {tool: group_message, arguments: {op: send, to: root, text: "\\e[2JI have\\nfound it."}}}]
 default:
@@ -117,18 +122,22 @@ def test_the_board_shows_tasks_by_state_with_owners_and_what_is_in_the_way(
         return lines[at].removeprefix(short[title]).strip(), rest
 
     short["watch it"] = next(line.split()[0] for line in lines if line.endswith("watch it"))
-    assert below("parse") == ("parse · worker", [f"! {short['lex']} changes src/a.py, too"])
+    assert below("parse") == ("parse · worker", [
+        "! worker is not at work (completed): continue worker, or assign it to another",
+        f"! {short['lex']} \"lex\" changes src/a.py, too",
+    ])  # fmt: skip
     assert below("lex") == (
-        "lex  in progress · root", [f"! {short['parse']} changes src/a.py, too"]
+        "lex  in progress · root", [f"! {short['parse']} \"parse\" changes src/a.py, too"]
     )  # fmt: skip
-    assert below("join") == ("join", [f"waits for {short['parse']}, {short['lex']}"])
+    assert below("join") == (
+        "join", [f"waits for {short['parse']} \"parse\", {short['lex']} \"lex\""]
+    )  # fmt: skip
     assert below("sing") == ("sing  optional", [])
     assert below("burn") == ("burn · root", ["no matches"])
     assert below("rest") == ("rest · root", ["slept well"])
-    assert below("watch it") == ("watch it", [
-        f"waits for {short['burn']}",
-        f"! {short['burn']} is blocked: this never becomes ready by itself",
-    ])  # fmt: skip
+    assert below("watch it") == (
+        "watch it", [f"! {short['burn']} \"burn\" is blocked: this never becomes ready by itself"]
+    )  # fmt: skip
     for title, task_id in (("parse", one), ("join", three), ("sing", four), ("watch it", five)):
         assert task_id.removeprefix("tsk_").startswith(short[title])
     assert cli.json("group", worker) == [server.call("group/get", rootId=root)]
@@ -170,6 +179,55 @@ def test_a_person_drives_a_task_from_the_command_line(
     assert "cancelled (1)" in cli("group", root).out
 
 
+def test_all_that_is_known_of_a_task_is_shown(cli: Cli, server: ServerProcess, root: str) -> None:
+    one = made(server, root, "one")
+    two = made(server, root, "two", one, description="Know\nthis.", required=False,
+               expectedPaths=["a.py", "b.py"])  # fmt: skip
+    shown = cli("group", root, "show", two)
+    assert (shown.code, shown.err) == (0, "")
+    lines = [line for line in shown.out.splitlines() if not line.startswith("  c")]
+    assert lines == [
+        f"{two}  waiting  two",
+        " optional  the work is complete without it, too",
+        "    about  Know",
+        "           this.",
+        f"    after  {one}  pending  one",
+        "     path  a.py",
+        "           b.py",
+    ]
+    do(server, "Claim", root, one)
+    do(server, "Complete", root, one, summary="It works.", findings=["f", "g"], touchedFiles=["x"])
+    shown = cli("group", root, "show", one)
+    assert [line for line in shown.out.splitlines() if not line.startswith("  c")] == [
+        f"{one}  completed  one · root",
+        "  summary  It works.",
+        "  finding  f",
+        "           g",
+        "     file  x",
+    ]
+    assert cli.json("group", root, "show", one) == [tasks(server, root)["one"]]
+    assert "no task begins with" in cli("group", root, "show", "zzz").err
+
+
+def test_the_help_of_a_command_says_how_it_is_written(cli: Cli) -> None:
+    for verb, usage in (
+        ("create", "group SESSION create [OPTIONS] TITLE"),
+        ("assign", "group SESSION assign [OPTIONS] TASK MEMBER"),
+        ("messages", "group SESSION messages [OPTIONS]"),
+    ):
+        assert f"Usage: callboard {usage}\n" in cli("group", "x", verb, "--help").out
+
+
+def test_a_session_that_is_shown_names_who_did_what_at_its_board(
+    cli: Cli, server: ServerProcess, root: str
+) -> None:
+    agent(server, root, "worker", f"claim {made(server, root, 'parse')}")
+    assert cli("group", root, "say", "hello").code == 0
+    shown = cli("sessions", "show", root).out
+    assert "☐ worker claims: parse\n" in shown
+    assert "✉ a person to the group: hello\n" in shown
+
+
 def test_a_task_is_named_by_the_beginning_of_its_id_where_that_is_one(
     cli: Cli, server: ServerProcess, root: str
 ) -> None:
@@ -191,7 +249,7 @@ def test_messages_are_left_and_read_in_the_place_of_the_root(
     cli: Cli, server: ServerProcess, root: str
 ) -> None:
     result = cli("group", root, "say", "anybody?")
-    assert (result.code, result.out) == (0, "nobody else is in the group\n")
+    assert (result.code, result.out) == (0, "nobody else is in the group, so nobody will read it\n")
     assert cli("group", root, "messages").out == "Nothing was written yet.\n"
     one = agent(server, root, "one", f"claim {made(server, root, 'a')}")
     agent(server, root, "two", f"claim {made(server, root, 'b')}")
@@ -213,6 +271,18 @@ def test_messages_are_left_and_read_in_the_place_of_the_root(
     assert "not read yet" not in cli("group", root, "messages", "--of", "one").out
 
 
+def test_a_run_tells_each_change_of_the_board_once(cli: Cli) -> None:
+    result = cli("run", "make a task")
+    assert result.code == 0, result.err
+    said = [line for line in result.out.splitlines() if "weigh it" in line]
+    assert said[0] == "☐ task: weigh it" and "Task board" not in result.out, said
+    assert said[1].startswith("pending [tsk_") and len(said) == 2, (
+        "the second is what the model says"
+    )
+    looked = cli("run", "--continue", "what is there")
+    assert "✓ Task board: list" in looked.out
+
+
 def test_what_others_have_written_commands_no_terminal(
     cli: Cli, server: ServerProcess, root: str
 ) -> None:
@@ -220,7 +290,7 @@ def test_what_others_have_written_commands_no_terminal(
     task_id = made(server, root, "two", expectedPaths=[HOSTILE])
     do(server, "Claim", root, task_id)
     do(server, "Block", root, task_id, reason=HOSTILE)
-    for arguments in ((), ("assign", task_id, "root"), ("create", HOSTILE)):
+    for arguments in ((), ("show", task_id), ("assign", task_id, "root"), ("create", HOSTILE)):
         result = cli("group", root, *arguments)
         assert result.code == 0
         assert not set(result.out) & set("\x1b\x07\r\x9b\u202e"), arguments
@@ -281,8 +351,36 @@ def test_a_board_that_is_followed_on_a_terminal_is_drawn_anew_as_others_change_i
     terminal.until("parse it · root")
     do(server, "Complete", root, one, summary="all parsed")
     terminal.until("all parsed")
+    # each change by itself, with no agent whose status would be a reason to look again
+    two = made(server, root, "lex it")
+    terminal.until("lex it")
+    do(server, "Claim", root, two)
+    terminal.until("lex it · root")
+    do(server, "Start", root, two)
+    terminal.until("lex it  in progress · root")
+    made(server, root, "mix it")
+    terminal.until("mix it")
+    do(server, "Release", root, two)
+    terminal.until("2 ready, 1 completed")
     terminal.process.send_signal(signal.SIGINT)
     assert terminal.finish() == 0
+
+
+def test_a_board_on_a_narrow_terminal_is_a_line_for_each_task(
+    cli: Cli, server: ServerProcess, root: str
+) -> None:
+    made(server, root, f"a title of many words {HOSTILE} that goes on and on, to the very end")
+    made(server, root, "短い" * 40)
+    terminal = Terminal(cli, "group", root, "-f", columns=30)
+    terminal.until("ready (2)")
+    made(server, root, "last")
+    shown = terminal.until("ready (3)")
+    terminal.process.send_signal(signal.SIGINT)
+    assert terminal.finish() == 0
+    lines = [line.rstrip() for line in shown.splitlines() if line.strip()]
+    assert all(cell_len(line) <= 30 for line in lines), lines
+    assert any(line.endswith("…") for line in lines) and "the very end" not in shown
+    assert not {"\x07", "\u202e", "\x9b"} & set(shown)
 
 
 def test_a_board_that_is_followed_into_a_pipe_is_written_again_after_each_change(

@@ -251,6 +251,16 @@ def test_a_list_is_paged_by_places_that_new_tasks_do_not_move(
     rest = server.call("group/taskList", rootId=root, cursor=first["nextCursor"])
     assert [t["taskId"] for t in rest["data"]] == ids[2:]
     assert "nextCursor" not in rest
+    told: list[str] = []
+    page = server.call("group/taskList", rootId=root, status="all", limit=1)
+    while True:
+        told += [t["taskId"] for t in page["data"]]
+        if "nextCursor" not in page:
+            break
+        page = server.call(
+            "group/taskList", rootId=root, status="all", limit=1, cursor=page["nextCursor"]
+        )
+    assert told == ids, "each once"
 
 
 def test_any_session_of_the_tree_names_its_group_and_a_person_is_the_root_in_it(
@@ -571,7 +581,7 @@ def test_what_is_given_goes_to_members_that_are_open(server: CheckedServer, root
         assert kind(server, "group/taskClaim", **give) == wanted
         say = {"rootId": root, "to": "agent", "agentId": agent_id, "text": "x"}
         assert kind(server, "group/messageSend", **say) == wanted
-    for agent_id in (stranger, foreign, "ses_none"):
+    for agent_id in (stranger, foreign, "ses_none", ""):
         assert kind(server, "group/messageList", rootId=root, agentId=agent_id) == "notAMember"
     assert server.call("group/messageList", rootId=root, agentId=closed)["data"] == []
 
@@ -645,3 +655,52 @@ def test_wrong_cursors_limits_and_filters_are_named(server: CheckedServer, root:
     assert kind(server, "group/messageList", rootId=root, limit=0) == "invalidParams"
     error = refusal(server, "group/taskList", rootId=root, status="done")
     assert [fault["path"] for fault in error["data"]["errors"]] == ["$.status"]
+
+
+def test_messaging_12_what_is_too_long_for_an_id_is_not_repeated_in_pieces(
+    start: Start, tmp_path: Path
+) -> None:
+    """Half of a secret is none that anybody would know."""
+    secret = "zq9-Sup3rS3cretValue+1234"
+    server = start(environ={"MY_API_KEY": secret})
+    root = server.create(tmp_path / "work", mode="work")
+    made(server, root)
+    for before in range(len("tsk_"), 100):
+        given = "x" * before + secret
+        for method, params in (
+            ("group/get", {"rootId": given}),
+            ("group/taskClaim", {"rootId": root, "taskId": given}),
+            (
+                "group/taskReassign",
+                {"rootId": root, "taskId": made(server, root), "agentId": given},
+            ),
+            ("group/taskCreate", {"rootId": root, "title": "x", "dependencies": [given]}),
+            ("group/taskList", {"rootId": root, "cursor": given}),
+            ("group/messageList", {"rootId": root, "cursor": given}),
+            ("group/messageList", {"rootId": root, "agentId": given}),
+        ):
+            assert secret[:6] not in refusal(server, method, **params)["message"]
+
+
+def test_coordination_86_a_client_starts_an_agent_with_a_task_or_none(
+    server: CheckedServer, root: str
+) -> None:
+    def create(title: str, *after: str) -> str:
+        made = server.call("group/taskCreate", rootId=root, title=title, dependencies=list(after))
+        return made["task"]["taskId"]
+
+    one = create("one")
+    two = create("two", one)
+    for task_id, kind in ((two, "taskNotReady"), ("tsk_none", "taskNotFound")):
+        with pytest.raises(RpcError) as refused:
+            server.call("agent/spawn", parentId=root, name="a", message="go", taskId=task_id)
+        assert refused.value.kind == kind
+    assert server.call("agent/list", rootId=root)["data"] == []
+    made = server.call("agent/spawn", parentId=root, name="a", message="go", taskId=one)
+    agent_id = made["agent"]["agentId"]
+    (active,) = server.call("group/get", rootId=root)["group"]["active"]
+    assert (active["taskId"], active["assignee"]) == (one, agent_id)
+    with pytest.raises(RpcError) as refused:
+        server.call("agent/spawn", parentId=root, name="b", message="go", taskId=one)
+    assert refused.value.kind == "taskNotClaimable"
+    server.wait(agent_id)

@@ -152,7 +152,7 @@ async def _race_and_check(folder: Path, *, claimers: int, processes: int, tasks:
         ]
         assert len(claims) == len(owners)
         assert dict(claims) == owners, "one event each"
-        listed = await _groups(host).reading.tasks(root, "all")
+        listed = (await _groups(host).reading.tasks(root, "all")).tasks
         assert {t.task_id: t.assignee for t in listed} == owners
         await _check_agents(host, root, claimers=claimers)
         await _check_read_once(host, board["reader"])
@@ -190,7 +190,7 @@ async def _check_rebuilt(host: Host, root: str) -> None:
     state = replay(((r.value, r.at) for r in await log_of(host, root)), SessionId(root))
     assert state is not None
     assert {t.task_id: t.assignee for t in state.tasks.values()} == {
-        t.task_id: t.assignee for t in await _groups(host).reading.tasks(root, "all")
+        t.task_id: t.assignee for t in (await _groups(host).reading.tasks(root, "all")).tasks
     }
 
 

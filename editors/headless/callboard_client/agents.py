@@ -17,7 +17,7 @@ from callboard_rpc.agents import (
     AgentWaitParams,
     AgentWaitResult,
 )
-from callboard_rpc.common import AskId, SessionId
+from callboard_rpc.common import AskId, SessionId, TaskId
 from callboard_rpc.events import InterruptKind
 
 from .family import Family, pages
@@ -45,9 +45,11 @@ class Agents(Family):
         tools: Iterable[str] | None = None,
         agent_type: str | None = None,
         message_allow: Iterable[str] = (),
+        task_id: TaskId | None = None,
         idempotency_key: str | None = None,
     ) -> AgentResult:
-        """A new child with `message` as its brief; what is left out comes from the parent."""
+        """A new child with `message` as its brief; what is left out comes from the parent. With `task_id` it
+        owns that task of the group, or is not made."""
         params = AgentSpawnParams(
             parent_id=parent_id,
             name=name,
@@ -57,6 +59,7 @@ class Agents(Family):
             tools=None if tools is None else tuple(tools),
             agent_type=agent_type,
             message_allow=tuple(message_allow),
+            task_id=task_id,
             idempotency_key=idempotency_key,
         )
         return await self._call("agent/spawn", params)

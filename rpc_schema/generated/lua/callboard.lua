@@ -328,7 +328,8 @@ local M = {}
 ---@field cursor callboard.Cursor
 
 ---A new child of `parent_id`, with `message` as its brief. What is absent comes from the parent;
----`tools` can only take some away. `message_allow` names siblings that it may write to.
+---`tools` can only take some away. `message_allow` names siblings that it may write to. With `task_id` it
+---owns that task of the group from the first, or is not made.
 ---@class callboard.AgentSpawnParams
 ---@field parentId callboard.SessionId
 ---@field name string
@@ -338,6 +339,7 @@ local M = {}
 ---@field tools? string[]
 ---@field agentType? string
 ---@field messageAllow? string[]
+---@field taskId? callboard.TaskId
 ---@field idempotencyKey? string
 ---@field _meta? table<string, any>
 
@@ -593,7 +595,8 @@ local M = {}
 ---@field hostId? callboard.HostId
 
 ---What a running turn has streamed so far. `next_index` says, per kind of delta, which piece
----comes next; what was streamed since the last save (250 ms or 4 KiB) comes as deltas only.
+---comes next; what was streamed since the last save (250 ms or 4 KiB) comes as deltas only. No delta spans
+---that place: each is wholly in the draft, or wholly behind it.
 ---@class callboard.Draft
 ---@field turnId callboard.TurnId
 ---@field messageId callboard.MessageId
@@ -708,8 +711,10 @@ local M = {}
 ---@class callboard.FreshTarget
 ---@field cwd string
 
----A group as it is now. Tasks stand in the order in which they were created. `required_unfinished`
----are what keeps the root's work from being complete.
+---A group as it is now. Tasks stand in the order in which they were created; of `ready`, `active` and
+---`blocked` ones, of failures and conflicts no more than the first 1,000 are told, and fewer where they are
+---large: `counts` has how many tasks there are, and ``group/taskList`` all of them. `required_unfinished` are
+---what keeps the root's work from being complete.
 ---@class callboard.Group
 ---@field groupId callboard.GroupId
 ---@field rootId callboard.SessionId

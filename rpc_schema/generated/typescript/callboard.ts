@@ -392,7 +392,8 @@ export interface AgentResult {
 
 /**
  * A new child of `parent_id`, with `message` as its brief. What is absent comes from the parent;
- * `tools` can only take some away. `message_allow` names siblings that it may write to.
+ * `tools` can only take some away. `message_allow` names siblings that it may write to. With `task_id` it
+ * owns that task of the group from the first, or is not made.
  */
 export interface AgentSpawnParams {
   parentId: SessionId;
@@ -403,6 +404,7 @@ export interface AgentSpawnParams {
   tools?: string[] | null;
   agentType?: string | null;
   messageAllow?: string[];
+  taskId?: TaskId | null;
   idempotencyKey?: string | null;
   _meta?: JsonObject | null;
 }
@@ -709,7 +711,8 @@ export interface Directive {
 
 /**
  * What a running turn has streamed so far. `next_index` says, per kind of delta, which piece
- * comes next; what was streamed since the last save (250 ms or 4 KiB) comes as deltas only.
+ * comes next; what was streamed since the last save (250 ms or 4 KiB) comes as deltas only. No delta spans
+ * that place: each is wholly in the draft, or wholly behind it.
  */
 export interface Draft {
   turnId: TurnId;
@@ -846,8 +849,10 @@ export interface FreshTarget {
 }
 
 /**
- * A group as it is now. Tasks stand in the order in which they were created. `required_unfinished`
- * are what keeps the root's work from being complete.
+ * A group as it is now. Tasks stand in the order in which they were created; of `ready`, `active` and
+ * `blocked` ones, of failures and conflicts no more than the first 1,000 are told, and fewer where they are
+ * large: `counts` has how many tasks there are, and ``group/taskList`` all of them. `required_unfinished` are
+ * what keeps the root's work from being complete.
  */
 export interface Group {
   groupId: GroupId;

@@ -60,7 +60,7 @@ class ModelOf(Protocol):
 class Delegates(Protocol):
     """Who owns tasks (a group): says what makes a child the owner of one."""
 
-    async def __call__(self, parent_id: str, task_id: str) -> Delegation: ...
+    async def __call__(self, caller: Caller, task_id: str) -> Delegation: ...
 
 
 class Examiner:
@@ -106,7 +106,7 @@ class Examiner:
         if wanted.task_id is not None:
             if self._delegates is None:
                 raise CallboardError("taskNotFound", f"there is no task {wanted.task_id[:80]!r}")
-            delegation = await self._delegates(caller.parent_id, wanted.task_id)
+            delegation = await self._delegates(caller, wanted.task_id)
         return Spawn(
             parent_id=caller.parent_id,
             name=name,

@@ -16,6 +16,7 @@ from ..turns.reservation import Grant
 from . import asks, interrupts, reports, siblings
 from .calling import SERVICE
 from .clock import keep_time
+from .examining import Caller
 from .interrupt_tools import INTERRUPT_TOOLS
 from .messaging_tools import MESSAGING_TOOLS
 from .projection import PROJECTION, SQL, find
@@ -73,9 +74,11 @@ def _closed(tx: Transaction, session_id: str, by: Actor) -> None:
 
 
 def _service(ground: Ground) -> Agents:
-    async def delegates(parent_id: str, task_id: str) -> Delegation:
+    async def delegates(caller: Caller, task_id: str) -> Delegation:
         # tasks are another feature's; whether there is one is known when an agent is to own a task
-        return await ground.services[GROUPS].delegation(parent_id, task_id)
+        return await ground.services[GROUPS].delegation(
+            caller.parent_id, task_id, by=caller.by, grant=caller.grant
+        )
 
     return Agents(
         ground.log,

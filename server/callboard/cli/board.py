@@ -7,7 +7,7 @@ from attrs import frozen
 from rich.text import Text
 
 from callboard_client.terminal_text import clean_line
-from callboard_rpc.groups import DependencyFailure, Group, GroupConflict, GroupTask
+from callboard_rpc.groups import DependencyFailure, Group, GroupConflict, GroupMember, GroupTask
 from callboard_rpc.sessions import Session
 
 from .naming import TASKS, short_names
@@ -15,6 +15,8 @@ from .terminal import line
 from .wording import plural
 
 _TEXT = 120
+_TITLE = 40
+"""Characters of the title of another task."""
 _NAMED = 4
 """How many other tasks a line names."""
 _LATEST = 5
@@ -30,6 +32,8 @@ _STYLES = {
     "cancelled": "dim",
 }
 _OVER = ("completed", "cancelled")
+_AT_WORK = (None, "starting", "running")
+"""What a member is while it may go on by itself: the root has no status of an agent."""
 _STATUS_STYLES = {"running": "cyan", "failed": "bold red", "interrupted": "yellow"}
 
 
@@ -109,7 +113,6 @@ def _head(group: Group) -> list[Text]:
     return [
         line(
             (clean_line(group.name, 64), "bold cyan"),
-            (f"  {group.group_id}", "dim"),
             f"  {plural(counts.total, 'task')}" + (f": {told}" if told else ""),
             gate,
         ),
@@ -135,8 +138,10 @@ class _Sheet:
     """The tasks by their kinds, and what is to be said of each beside its own."""
 
     by_kind: Mapping[str, Sequence[GroupTask]]
-    short: Mapping[str, str]
-    names: Mapping[str, str]
+    called: Mapping[str, str]
+    """Tasks by as much of their ids as tells them apart."""
+    titles: Mapping[str, str]
+    members: Mapping[str, GroupMember]
     failures: Mapping[str, Sequence[DependencyFailure]]
     conflicts: Mapping[str, Sequence[GroupConflict]]
 
@@ -156,8 +161,9 @@ class _Sheet:
                 conflicts[task_id].append(conflict)
         return cls(
             by_kind=by_kind,
-            short=dict(zip(ids, short, strict=True)),
-            names=_names(group),
+            called=dict(zip(ids, short, strict=True)),
+            titles={task.task_id: task.title for task in tasks},
+            members={each.agent_id: each for each in group.members},
             failures=failures,
             conflicts=conflicts,
         )
@@ -193,20 +199,20 @@ class _Sheet:
     def _details(self, task: GroupTask, kind: str) -> list[tuple[str, str]]:
         """What is in its way, or what came of it, a line each with its style."""
         details: list[tuple[str, str]] = []
-        if task.blockers and kind not in _OVER:
-            details.append((f"waits for {self._named(task.blockers)}", "dim"))
-        for failure in self.failures.get(task.task_id, ())[:_NAMED]:
-            details.append(
-                (
-                    f"! {self._id(failure.dependency_id)} is {failure.status}: this never becomes ready "
-                    "by itself",
-                    "yellow",
-                )
-            )
+        failures = self.failures.get(task.task_id, ())
+        failed = {each.dependency_id for each in failures}
+        blockers = [each for each in task.blockers if each not in failed]
+        if blockers and kind not in _OVER:
+            details.append((f"waits for {self._named(blockers)}", "dim"))
+        for failure in failures[:_NAMED]:
+            what = f"{self._other(failure.dependency_id)} is {failure.status}"
+            details.append((f"! {what}: this never becomes ready by itself", "yellow"))
+        if kind == "active" and (resting := self._resting(task)):
+            details.append((resting, "yellow"))
         for conflict in self.conflicts.get(task.task_id, ())[:_NAMED]:
             other = next((each for each in conflict.task_ids if each != task.task_id), "another")
             path = clean_line(conflict.path, _TEXT)
-            details.append((f"! {self._id(other)} changes {path}, too", "yellow"))
+            details.append((f"! {self._other(other)} changes {path}, too", "yellow"))
         said = task.reason if kind in ("blocked", "cancelled") else task.summary
         if said and kind in ("blocked", *_OVER):
             details.append((clean_line(said, _TEXT), "red" if kind == "blocked" else "dim"))
@@ -214,14 +220,31 @@ class _Sheet:
 
     def _named(self, ids: Sequence[str]) -> str:
         more = f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else ""
-        return ", ".join(map(self._id, ids[:_NAMED])) + more
+        return ", ".join(map(self._other, ids[:_NAMED])) + more
 
     def _id(self, task_id: str) -> str:
-        return self.short.get(task_id, task_id)
+        return self.called.get(task_id, task_id)
+
+    def _other(self, task_id: str) -> str:
+        """Another task, by what one types and what it is."""
+        title = self.titles.get(task_id)
+        return self._id(task_id) + (f' "{clean_line(title, _TITLE)}"' if title else "")
+
+    def _resting(self, task: GroupTask) -> str | None:
+        """That nobody is at an active task, and what can be done."""
+        member = self.members.get(task.assignee or "")
+        if member is None or member.status in _AT_WORK:
+            return None
+        name = clean_line(member.name, 40)
+        if member.status == "closed":
+            return f"! {name} is closed: assign it to another"
+        return (
+            f"! {name} is not at work ({member.status}): continue {name}, or assign it to another"
+        )
 
     def _owner(self, task: GroupTask) -> str:
-        assignee = task.assignee or ""
-        return clean_line(self.names.get(assignee, assignee), 40)
+        member = self.members.get(task.assignee or "")
+        return clean_line(member.name if member else task.assignee or "", 40)
 
 
 def _names(group: Group | None) -> dict[str, str]:

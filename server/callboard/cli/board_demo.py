@@ -198,7 +198,7 @@ class Seen:
 
     def _print(self, name: str, text: str) -> None:
         words = " ".join(text.split())
-        self.console.print(line((f"{name:>7} ", _STYLES.get(name, "")), words))
+        self.console.print(line((f"{name:>7} ", _STYLES.get(name, "")), words), soft_wrap=True)
 
     def _known(self, an_id: str) -> str:
         return self._names.get(an_id, "?")

@@ -7,7 +7,6 @@ from callboard_client.terminal_text import clean_line
 from callboard_rpc.common import SessionId
 from callboard_rpc.events import (
     CompletionChanged,
-    Directive,
     Event,
     GroupMessageDelivered,
     GroupMessageQueued,
@@ -15,6 +14,7 @@ from callboard_rpc.events import (
     GroupTaskCreated,
     GroupTaskReleased,
     GroupTaskStatusChanged,
+    ToolCall,
 )
 from callboard_rpc.groups import GroupTask
 
@@ -22,12 +22,8 @@ from .crew import Crew
 from .terminal import line
 
 _TEXT = 200
-_FRAME = "<group-message"
-
-
-def is_group_message(directive: Directive) -> bool:
-    """Whether a model reads here what was told when it was written."""
-    return directive.author.kind == "agent" and directive.text.startswith(_FRAME)
+_TOOLS = frozenset({"group_task", "group_message", "complete"})
+"""Tools whose calls change a board: of each that does, there is an event."""
 
 
 @define(kw_only=True)
@@ -38,13 +34,28 @@ class BoardNews:
     crew: Crew
     root: SessionId = field(default=Factory(lambda self: self.crew.root, takes_self=True))
     _titles: dict[str, str] = field(factory=dict[str, str])
+    _acted: set[str] = field(factory=set[str])
+    """Agents of which something was told since their last result."""
 
     def add(self, task: GroupTask) -> None:
         """One that was there before what is shown."""
         self._titles[task.task_id] = task.title
 
+    def has_told(self, session_id: SessionId, call: ToolCall | None) -> bool:
+        """Whether a line of the board tells already what this call has done, which ends now. An agent makes such
+        calls one after the other; who follows an agent alone sees the call, and not the root's event."""
+        acted = session_id in self._acted
+        self._acted.discard(session_id)
+        return acted and call is not None and call.name in _TOOLS
+
     def tell(self, event: Event) -> Text | None:
         """The line for an event, where it tells of the board or of what was said in the group."""
+        told = self._tell(event)
+        if told is not None and event.actor.kind == "agent":
+            self._acted.add(event.actor.id)
+        return told
+
+    def _tell(self, event: Event) -> Text | None:
         match event.data:
             case GroupTaskCreated() as made:
                 self._titles[made.task_id] = made.title

@@ -1,7 +1,8 @@
 """``callboard group``: the task board of a session and its agents, looked at and driven by a person."""
 
-from collections.abc import AsyncGenerator, Sequence
-from typing import Annotated
+import inspect
+from collections.abc import AsyncGenerator, Callable, Sequence
+from typing import Annotated, Any
 
 import anyio
 from cyclopts import App, Parameter
@@ -28,8 +29,21 @@ app = App(
     usage="Usage: callboard group SESSION [--follow] [--json]\n       callboard group SESSION COMMAND [ARGS]",
 )
 
+
+def _usage(command: Callable[..., Any]) -> str:
+    """How a command is written: behind the session, where the parser has it before."""
+    wanted = [
+        each.name.upper()
+        for each in inspect.signature(command).parameters.values()
+        if each.kind is each.POSITIONAL_ONLY
+    ]
+    return " ".join(
+        ("Usage: callboard group", wanted[0], command.__name__, "[OPTIONS]", *wanted[1:])
+    )
+
+
 for _command in COMMANDS:
-    app.command(_command)
+    app.command(_command, usage=_usage(_command))
 _VERBS = frozenset(command.__name__ for command in COMMANDS)
 
 _CHANGES = (

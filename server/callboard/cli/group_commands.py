@@ -14,8 +14,9 @@ from callboard_rpc.convert import unstructure
 from callboard_rpc.groups import GroupMessage, TaskResult
 
 from .board import owner_of, task_line
+from .board_task import card
 from .exits import CommandError, Exit
-from .naming import resolve_member, resolve_root, resolve_task
+from .naming import TASKS, resolve_member, resolve_root, resolve_task
 from .server import StoreOption, connect_existing
 from .terminal import block as text_block
 from .terminal import line, open_console, write_json_line
@@ -28,6 +29,7 @@ OfSession = Annotated[
     ),
 ]
 Which = Annotated[str, Parameter(help="The task, by its id or the beginning of it.")]
+_NOBODY = "nobody else is in the group, so nobody will read it"
 Several = Annotated[tuple[str, ...], Parameter(negative=())]
 
 
@@ -90,6 +92,34 @@ async def create(
             expected_paths=path,
         )
         return await at.tell(made)
+
+
+async def show(
+    session: OfSession,
+    task: Which,
+    /,
+    *,
+    json: Annotated[bool, Parameter(negative=())] = False,
+    store: StoreOption | None = None,
+) -> int:
+    """Show all that is known of a task: what it is about, what it waits for, what came of it.
+
+    Parameters
+    ----------
+    json
+        The task as one JSON object.
+    """
+    async with _at(session, store) as at:
+        tasks = [each async for each in at.client.groups.tasks(at.root_id, "all")]
+        found = TASKS.pick(task, {str(each.task_id): each for each in tasks})
+        group = (await at.client.groups.get(at.root_id)).group
+    if json:
+        write_json_line(unstructure(found))
+        return Exit.OK
+    console = open_console()
+    for each in card(found, group, tasks):
+        console.print(each, soft_wrap=True)
+    return Exit.OK
 
 
 async def claim(session: OfSession, task: Which, /, *, store: StoreOption | None = None) -> int:
@@ -216,7 +246,7 @@ async def say(
             at.root_id, text, to="group" if agent_id is None else "agent", agent_id=agent_id
         )
     count = len(sent.recipients)
-    words = f"left for {plural(count, 'member')}" if count else "nobody else is in the group"
+    words = f"left for {plural(count, 'member')}" if count else _NOBODY
     open_console().print(line(words), soft_wrap=True)
     return Exit.OK
 
@@ -272,5 +302,5 @@ def _print(console: Console, message: GroupMessage) -> None:
     console.print(text_block(message.text, indent="  "), soft_wrap=True)
 
 
-COMMANDS = (create, claim, start, complete, block, release, cancel, assign, say, messages)
+COMMANDS = (create, show, claim, start, complete, block, release, cancel, assign, say, messages)
 """All of them, by their own names."""

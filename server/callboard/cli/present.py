@@ -44,7 +44,7 @@ from callboard_rpc.events import (
 )
 
 from . import cards, peers_seen
-from .board_events import BoardNews, is_group_message
+from .board_events import BoardNews
 from .crew import Crew
 from .terminal import block, line
 from .wording import OUTCOME_WORDS, duration, usage
@@ -198,8 +198,8 @@ class Presenter:
                 self._message(event, message, own=own)
             case Directive(text=text) if text.startswith(_TOLD_ALREADY) and not own:
                 return
-            case Directive() as directive if is_group_message(directive):
-                return
+            case Directive() as directive if directive.is_group_message:
+                return  # it was told when it was written
             case Directive(author=author, text=text):
                 self.say((f"» {self.crew.speaker(author)}: ", "magenta"), text)
             case ScheduleFired(name=name, prompt=prompt):
@@ -340,7 +340,11 @@ class Presenter:
         call = self._calls.pop(result.call_id, None)
         self._running.pop(result.call_id, None)
         self.settle()
-        if call is not None and call.kind == "think" and result.status == "ok":
+        has_event = self.board.has_told(event.session_id, call) or (
+            call is not None and call.kind == "think"
+        )
+        if has_event and result.status == "ok":
+            self._show_running()
             return  # what it changed is shown by its own event
         shown = cards.result_line(call, result)
         if not own:

@@ -13,6 +13,7 @@ from callboard_rpc.convert import unstructure
 from callboard_rpc.sessions import Session
 from callboard_rpc.streams import Scope
 
+from .acquainting import acquaint
 from .archiving import archive, unarchive
 from .exits import CommandError, Exit
 from .history import fork, rewind
@@ -130,6 +131,7 @@ async def show(session: str, /, *, json: Json = False, store: StoreOption | None
         console = open_console()
         _describe(found)
         presenter = Presenter(console=console, root=found.session_id, details=True)
+        await acquaint(client, presenter, found.root_id)
         async for event in client.history.all(Scope(kind="session", id=found.session_id)):
             presenter.show(event)
         presenter.settle()

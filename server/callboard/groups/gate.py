@@ -3,8 +3,10 @@
 from callboard_rpc.events import CompletionChanged
 
 from ..log.transaction import Transaction
+from ..tools.display import one_line
 from .membership import Participant, may_act
 from .projection import SQL
+from .tasks import MAX_TITLE_CHARS
 
 _SHOWN = 6
 """How many unfinished tasks a refusal names."""
@@ -33,10 +35,12 @@ def _refusal(tx: Transaction, who: Participant) -> str | None:
     rows = tx.all(SQL["gate"], who.agent_id)
     if not rows:
         return None
-    shown = ", ".join(f"{title!r} [{status}]" for _, title, status in rows[:_SHOWN])
+    shown = ", ".join(
+        f"{one_line(title, MAX_TITLE_CHARS)!r} [{status}]" for _, title, status in rows[:_SHOWN]
+    )
     more = f", and {len(rows) - _SHOWN} more" if len(rows) > _SHOWN else ""
+    what, them = ("task that is", "it") if len(rows) == 1 else ("tasks that are", "them")
     return (
-        f"the group {rows[0][0]!r} has {len(rows)} required "
-        f"{'task' if len(rows) == 1 else 'tasks'} that are not done: {shown}{more}. Have them "
-        "completed, or cancel them"
+        f"the group {one_line(rows[0][0])!r} has {len(rows)} required {what} not done: {shown}{more}. "
+        f"Have {them} completed, or cancel {them}"
     )

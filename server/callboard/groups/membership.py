@@ -8,6 +8,7 @@ from callboard_rpc.common import Actor, GroupId, SessionId
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import AgentGroupCreated, AgentGroupMemberJoined
 
+from ..log.text import quoted
 from ..log.transaction import Transaction
 from ..sessions.projection import SQL as SESSION_SQL
 from ..sessions.reading import refuse_unless_open
@@ -52,7 +53,7 @@ def root_of(query: Query, session_id: str) -> SessionId:
     """The root of the tree that a session is in. Raises sessionNotFound."""
     rows = query(SQL["root_of"], session_id)
     if not rows:
-        raise CallboardError("sessionNotFound", f"there is no session {session_id[:80]!r}")
+        raise CallboardError("sessionNotFound", f"there is no session {quoted(session_id)}")
     return SessionId(rows[0][0])
 
 
@@ -63,7 +64,7 @@ def may_act(tx: Transaction, who: Participant) -> None:
         assert_fence(tx, who.grant)
     flags = tx.one(SESSION_SQL["flags"], who.root_id)
     if flags is None:
-        raise CallboardError("sessionNotFound", f"there is no session {who.root_id[:80]!r}")
+        raise CallboardError("sessionNotFound", f"there is no session {quoted(who.root_id)}")
     refuse_unless_open(who.root_id, closed=bool(flags[0]), archived=bool(flags[1]))
 
 
@@ -116,7 +117,7 @@ def must_be_member(tx: Transaction, root_id: str, agent_id: str) -> None:
     if not is_member(tx.all, root_id, agent_id):
         raise CallboardError(
             "notAMember",
-            f"{agent_id[:80]!r} is no member of this group; spawn it with a task, or let it claim one",
+            f"agent {quoted(agent_id)} is no member of this group; spawn it with a task, or let it claim one",
         )
     flags = tx.one(SESSION_SQL["flags"], agent_id)
     if flags is None or flags[0]:

@@ -16,6 +16,7 @@ from callboard_rpc.events import (
     GroupMessageQueued,
     GroupTarget,
 )
+from callboard_rpc.groups import MAX_MESSAGES
 
 from ..log.text import redacted, well_formed
 from ..log.transaction import Transaction
@@ -28,8 +29,6 @@ from .tasks import invalid, names
 
 MAX_BYTES = 4_000
 """UTF-8 bytes of one message (coordination 104)."""
-MAX_MESSAGES = 10_000
-"""Messages in one group, ever."""
 MAX_PER_BOUNDARY = 64
 
 
@@ -166,5 +165,7 @@ def _drain(tx: Transaction, grant: Grant) -> None:
     )
 
 
-SOURCE = Source(name="group messages", order=Order.GROUP_MESSAGES, drain=_drain, waiting=_waits)
+SOURCE = Source(
+    name="group messages", order=Order.GROUP_MESSAGES, drain=_drain, waiting=_waits, renews=False
+)
 """What members of the group have said to an agent, behind everything else that waits for it."""

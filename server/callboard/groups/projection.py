@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 import orjson
+from attrs import frozen
 
 from callboard_rpc.common import GroupId, SessionId, TaskId
 from callboard_rpc.events import (
@@ -25,10 +26,6 @@ from ..turns.boundary import Query
 from .state import changed, created, follows
 
 SQL = sqlfile.load("callboard.groups")
-
-_STATUS = 3
-"""Where the status stands in a row of the ``task`` queries."""
-
 
 # --- rows ---------------------------------------------------------------------------------------
 
@@ -65,6 +62,14 @@ def task_of(row: tuple[Any, ...], completed: Collection[str] | None = None) -> G
         ready=ready,
         blockers=waits_for,
     )
+
+
+def size_of(row: tuple[Any, ...]) -> int:
+    """About how many characters the task of a row has in an answer; what it depends on may be told twice."""
+    return (
+        400 + len(row[2]) + len(row[7]) + 2 * len(row[8]) + len(row[10]) + len(row[12] or "")
+        + len(row[13] or "") + len(row[14]) + len(row[15])
+    )  # fmt: skip
 
 
 def row_of(root_id: str, task: GroupTask) -> tuple[Any, ...]:
@@ -110,18 +115,16 @@ def by_id(rows: Iterable[tuple[Any, ...]]) -> dict[TaskId, GroupTask]:
     return {task.task_id: task for task in tasks}
 
 
-def board_of(rows: Collection[tuple[Any, ...]]) -> dict[TaskId, GroupTask]:
-    """All tasks of a group, by their ids, each with what follows from the others."""
-    return board_beside(rows, frozenset(row[0] for row in rows if row[_STATUS] == "completed"))
+@frozen
+class Vertex:
+    """A task without all that is not the graph's."""
+
+    dependencies: tuple[TaskId, ...]
 
 
-def board_beside(
-    rows: Iterable[tuple[Any, ...]], completed: Collection[str]
-) -> dict[TaskId, GroupTask]:
-    """Some tasks of a group, each with what follows from which of all are `completed`: made once, since to
-    copy a thousand of them takes as long as to read them."""
-    tasks = (task_of(row, completed) for row in rows)
-    return {task.task_id: task for task in tasks}
+def graph_of(rows: Iterable[tuple[Any, ...]]) -> dict[TaskId, Vertex]:
+    """The rows of ``tasks_below``."""
+    return {task_id: Vertex(_read(dependencies)) for task_id, dependencies in rows}
 
 
 def ids(values: Iterable[str]) -> str:
@@ -187,7 +190,8 @@ def _on_queued(tx: Transaction, record: Record) -> None:
 
 def _on_delivered(tx: Transaction, record: Record) -> None:
     event: GroupMessageDelivered = record.value
-    tx.execute(SQL["mark_delivered"], record.seq, record.session_id, event.message_id)
+    root_id = record.root_id or tx.value(SQL["root_of"], record.session_id)
+    tx.execute(SQL["mark_delivered"], record.seq, root_id, event.message_id, record.session_id)
 
 
 def _on_deleted(tx: Transaction, record: Record) -> None:

@@ -44,16 +44,18 @@ SELECT task_id, group_id, title, status, created_by, created_at, updated_at, des
        required, expected_paths, assignee, summary, reason, findings, touched_files
 FROM group_tasks WHERE root_id = ? AND task_id = ?;
 
+-- Those in some states (JSON) behind a place in the order of lists, a page of them.
+-- name: tasks_behind
+SELECT task_id, group_id, title, status, created_by, created_at, updated_at, description, dependencies,
+       required, expected_paths, assignee, summary, reason, findings, touched_files
+FROM group_tasks WHERE root_id = ?1 AND (created_at, task_id) > (?2, ?3)
+  AND status IN (SELECT value FROM json_each(?4))
+ORDER BY created_at, task_id LIMIT ?5;
+
 -- name: tasks
 SELECT task_id, group_id, title, status, created_by, created_at, updated_at, description, dependencies,
        required, expected_paths, assignee, summary, reason, findings, touched_files
 FROM group_tasks WHERE root_id = ? ORDER BY created_at, task_id;
-
--- A board without what is done, of which only the ids are needed: most of a long one is.
--- name: uncompleted_tasks
-SELECT task_id, group_id, title, status, created_by, created_at, updated_at, description, dependencies,
-       required, expected_paths, assignee, summary, reason, findings, touched_files
-FROM group_tasks WHERE root_id = ? AND status <> 'completed' ORDER BY created_at, task_id;
 
 -- name: completed_ids
 SELECT task_id FROM group_tasks WHERE root_id = ? AND status = 'completed';
@@ -65,17 +67,16 @@ SELECT t.task_id, t.group_id, t.title, t.status, t.created_by, t.created_at, t.u
        t.touched_files
 FROM json_each(?2) j CROSS JOIN group_tasks t ON t.root_id = ?1 AND t.task_id = j.value;
 
--- All that the tasks of a list of ids (JSON) depend on, near and far, and they themselves.
+-- All that the tasks of a list of ids (JSON) depend on, near and far, and they themselves: each with its own
+-- dependencies. The texts of what may be a whole board stay where they are.
 -- name: tasks_below
 WITH RECURSIVE below (task_id) AS (
   SELECT value FROM json_each(?2)
   UNION
   SELECT d.value FROM below b JOIN group_tasks t ON t.root_id = ?1 AND t.task_id = b.task_id
   JOIN json_each(t.dependencies) d)
-SELECT t.task_id, t.group_id, t.title, t.status, t.created_by, t.created_at, t.updated_at, t.description,
-       t.dependencies, t.required, t.expected_paths, t.assignee, t.summary, t.reason, t.findings,
-       t.touched_files
-FROM below b CROSS JOIN group_tasks t ON t.root_id = ?1 AND t.task_id = b.task_id;
+SELECT t.task_id, t.dependencies FROM below b CROSS JOIN group_tasks t
+  ON t.root_id = ?1 AND t.task_id = b.task_id;
 
 -- name: count_tasks
 SELECT count(*) FROM group_tasks WHERE root_id = ?;
@@ -116,7 +117,7 @@ ON CONFLICT (recipient_id, pos) DO NOTHING;
 
 -- name: mark_delivered
 UPDATE group_message_deliveries SET delivered_seq = ?
-WHERE recipient_id = ? AND message_id = ? AND delivered_seq IS NULL;
+WHERE root_id = ? AND message_id = ? AND recipient_id = ? AND delivered_seq IS NULL;
 
 -- name: something_waits
 SELECT 1 FROM group_message_deliveries d
@@ -153,10 +154,10 @@ UNION SELECT root_id FROM agent_groups;
 
 -- name: events_of_root
 SELECT pos, session_id, seq, event_id, type, at, actor, turn_id, fence, data FROM events
-WHERE session_id = ? AND type IN (
+WHERE session_id = ? AND seq > ? AND type IN (
   'agent_group_created', 'agent_group_member_joined', 'group_task_created', 'group_task_claimed',
   'group_task_released', 'group_task_status_changed', 'group_message_queued', 'group_message_delivered')
-ORDER BY seq;
+ORDER BY seq LIMIT ?;
 
 -- name: deliveries_of_root
 SELECT e.pos, e.session_id, e.seq, e.event_id, e.type, e.at, e.actor, e.turn_id, e.fence, e.data
@@ -166,16 +167,51 @@ WHERE h.root_id = ?1 AND h.session_id <> ?1 AND e.type = 'group_message_delivere
   'group_task_released', 'group_task_status_changed', 'group_message_queued', 'group_message_delivered')
 ORDER BY e.pos;
 
--- What waited for a session that was deleted since; not what waits for one that is still to be imported. The
--- tombstone of one that came back stands apart, at a seq below zero.
--- name: forget_the_deleted
-DELETE FROM group_message_deliveries AS d
-WHERE d.root_id = ? AND (
-  EXISTS (SELECT 1 FROM events e WHERE e.session_id = d.recipient_id AND e.seq < 0
-            AND e.type = 'session_deleted' AND e.pos > d.pos)
-  OR NOT EXISTS (SELECT 1 FROM heads h WHERE h.session_id = d.recipient_id)
-    AND EXISTS (SELECT 1 FROM events e WHERE e.session_id = d.recipient_id
-                  AND e.type = 'session_deleted' AND e.pos > d.pos));
+-- The root of a recipient's tree, and where it was last deleted: of one that came back the tombstone stands
+-- apart, at a seq below zero.
+-- name: recipient
+SELECT h.root_id, CASE WHEN h.session_id IS NULL
+  THEN (SELECT max(e.pos) FROM events e WHERE e.session_id = r.session_id AND e.type = 'session_deleted')
+  ELSE (SELECT max(e.pos) FROM events e WHERE e.session_id = r.session_id AND e.seq < 0
+          AND e.type = 'session_deleted') END
+FROM (SELECT ? AS session_id) r LEFT JOIN heads h ON h.session_id = r.session_id;
+
+-- name: all_group
+SELECT root_id, group_id, name, created_at FROM agent_groups WHERE root_id = ?;
+
+-- name: all_members
+SELECT root_id, agent_id, joined_pos FROM group_members WHERE root_id = ?;
+
+-- name: all_tasks
+SELECT root_id, task_id, group_id, title, status, created_by, created_at, updated_at, description,
+       dependencies, required, expected_paths, assignee, summary, reason, findings, touched_files
+FROM group_tasks WHERE root_id = ?;
+
+-- name: all_messages
+SELECT root_id, message_id, pos, sender, target, text, at FROM group_messages WHERE root_id = ?;
+
+-- name: all_deliveries
+SELECT recipient_id, pos, root_id, message_id, delivered_seq FROM group_message_deliveries WHERE root_id = ?;
+
+-- name: put_group
+INSERT INTO agent_groups (root_id, group_id, name, created_at) VALUES (?, ?, ?, ?);
+
+-- name: put_members
+INSERT INTO group_members (root_id, agent_id, joined_pos) VALUES (?, ?, ?);
+
+-- name: put_tasks
+INSERT INTO group_tasks (root_id, task_id, group_id, title, status, created_by, created_at, updated_at,
+                         description, dependencies, required, expected_paths, assignee, summary, reason,
+                         findings, touched_files)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: put_messages
+INSERT INTO group_messages (root_id, message_id, pos, sender, target, text, at) VALUES (?, ?, ?, ?, ?, ?, ?);
+
+-- A row of another root in its place is none that an event has made.
+-- name: put_deliveries
+INSERT OR REPLACE INTO group_message_deliveries (recipient_id, pos, root_id, message_id, delivered_seq)
+VALUES (?, ?, ?, ?, ?);
 
 -- What is gone.
 

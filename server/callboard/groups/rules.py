@@ -4,13 +4,14 @@ Every function raises a `CallboardError` that says how the task stands; none wri
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from callboard_rpc.common import TaskId
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import TaskStatus
 from callboard_rpc.groups import GroupTask
 
+from ..log.text import quoted
 from .state import blockers
 
 Operation: TypeAlias = Literal["start", "complete", "block", "release", "cancel", "reassign"]
@@ -26,6 +27,9 @@ FROM: Mapping[Operation, frozenset[TaskStatus]] = {
 }
 """In which states of a task each may be done."""
 
+_IN_ORDER: Sequence[TaskStatus] = ("pending", "claimed", "in_progress", "blocked")
+"""All of these states, as a task goes through them."""
+
 BY_ROOT: frozenset[Operation] = frozenset({"cancel", "reassign"})
 """What only the root may do; the others are the assignee's, and being root gives no right to them."""
 
@@ -40,7 +44,8 @@ def check_transition(task: GroupTask, operation: Operation, agent_id: str, named
             raise _not_allowed(
                 task, f"nobody owns task {task.task_id}; there is nothing to release"
             )
-        allowed = " or ".join(sorted(FROM[operation]))
+        *some, last = (each for each in _IN_ORDER if each in FROM[operation])
+        allowed = f"{', '.join(some)} or {last}" if some else last
         raise _not_allowed(
             task,
             f"task {task.task_id} is {task.status}; only one that is {allowed} can be "
@@ -94,18 +99,25 @@ def check_ready(task: GroupTask, tasks: Mapping[TaskId, GroupTask]) -> None:
         )
 
 
+class Node(Protocol):
+    """What a task is in the graph."""
+
+    @property
+    def dependencies(self) -> tuple[TaskId, ...]: ...
+
+
 def check_dependencies(
-    task_id: TaskId, dependencies: Sequence[TaskId], tasks: Mapping[TaskId, GroupTask]
+    task_id: TaskId, dependencies: Sequence[TaskId], tasks: Mapping[TaskId, Node]
 ) -> None:
     """Raises invalidGraph for what would not be a graph without cycles: per dependency the task itself, an
     unknown one, one that is named twice; last a way from the dependencies back to the task (8.4)."""
     named: set[TaskId] = set()
     for each in dependencies:
         if each == task_id:
-            raise _invalid("self", f"task {each[:80]} cannot depend on itself")
+            raise _invalid("self", f"task {each} cannot depend on itself")
         if each not in tasks:
             raise _invalid(
-                "unknown", f"there is no task {each[:80]!r} to depend on; list the tasks"
+                "unknown", f"there is no task {quoted(each)} to depend on; list the tasks"
             )
         if each in named:
             raise _invalid("duplicate", f"task {each} is named twice among the dependencies")

@@ -1,6 +1,7 @@
 """The groups of one store, as one host serves them. Every change is one transaction, in which everything is
 checked that it depends on: whichever process a participant is served by, the first one wins."""
 
+import logging
 from collections.abc import Callable
 from typing import Literal, TypeVar
 
@@ -12,15 +13,18 @@ from callboard_rpc.groups import GroupTask
 from ..log.log import Log
 from ..log.transaction import Transaction
 from ..turns.boundary import Query
+from ..turns.reservation import Grant
 from . import gate, messages, tasks
-from .anew import rebuild
-from .membership import Participant, root_of
+from .anew import is_right, rebuild
+from .membership import Participant, may_act, root_of
 from .messages import Sent
 from .projection import SQL
 from .reading import GroupReading
 from .tasks import NewTask, Said
 
 T = TypeVar("T")
+
+_logger = logging.getLogger(__name__)
 
 Delegation = Callable[[Transaction, str], None]
 
@@ -75,19 +79,19 @@ class Groups:
 
         return await self._log.transact(commit)
 
-    async def delegation(self, parent_id: str, task_id: str) -> Delegation:
-        """What makes a child the owner of a task, in the transaction that makes the child (8.6). Raises, as the
-        task stands now, taskNotFound, taskNotClaimable, taskNotReady; so does what is returned, for how it
-        stands then, and then there is no child."""
+    async def delegation(
+        self, parent_id: str, task_id: str, *, by: Actor, grant: Grant | None = None
+    ) -> Delegation:
+        """What makes a child the owner of a task, in the transaction that makes the child (8.6): `by` whom it is
+        made, and in which run (`grant`). Raises, as the task stands now, taskNotFound, taskNotClaimable,
+        taskNotReady; so does what is returned, for how it stands then, and what `may_act` does. Then there is
+        no child."""
         root_id = root_of(self._log.glance, parent_id)
         tasks.may_be_owned(self._log.glance, root_id, task_id)
+        who = Participant(root_id=root_id, agent_id=SessionId(parent_id), by=by, grant=grant)
 
         def delegate(tx: Transaction, child_id: str) -> None:
-            who = Participant(
-                root_id=root_id,
-                agent_id=SessionId(parent_id),
-                by=Actor(kind="agent", id=parent_id),
-            )
+            may_act(tx, who)
             tasks.own(tx, who, task_id, SessionId(child_id))
 
         return delegate
@@ -118,10 +122,17 @@ class Groups:
     # --- restarts ---
 
     async def recover(self) -> None:
-        """Makes the tables of all groups anew from the log, each group in a transaction of its own: done
-        once, when this host begins (coordination 86)."""
+        """Makes the tables of every group anew where they are not what the log tells: looked at once, when
+        this host begins (coordination 86). A group that cannot be read is no reason to serve nobody: its
+        tables stay as they are, and the server's own log says why."""
         if self._rebuilt:
             return
         self._rebuilt = True
         for (root_id,) in await self._log.query(SQL["roots"]):
-            await self._log.transact(lambda tx, root_id=root_id: rebuild(tx, root_id))
+            try:
+                if not await self._log.at_once(
+                    lambda rows, root_id=root_id: is_right(rows, root_id)
+                ):
+                    await self._log.transact(lambda tx, root_id=root_id: rebuild(tx, root_id))
+            except Exception as fault:
+                _logger.warning("the task board of %s could not be made anew: %s", root_id, fault)

@@ -6,7 +6,7 @@ The projection applies these rules to rows, so that the tables and a replay of t
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 import attrs
 from attrs import field, frozen
@@ -200,17 +200,36 @@ def follows(
 
 def is_shown(task: GroupTask, wanted: TaskFilter) -> bool:
     """Whether a list of `wanted` shows a task that was `seen`."""
+    return task.status in statuses_of(wanted) and (wanted != "ready" or task.ready)
+
+
+def statuses_of(wanted: TaskFilter) -> Iterable[TaskStatus]:
+    """In which states a task is that a list of `wanted` shows; of the pending ones it may show only those
+    that are `ready`."""
     match wanted:
         case "all":
-            return True
+            return get_args(TaskStatus)
         case "open":
-            return task.status not in FINAL
+            return [status for status in get_args(TaskStatus) if status not in FINAL]
         case "ready":
-            return task.ready
+            return ["pending"]
         case "active":
-            return task.status in ACTIVE
+            return ACTIVE
         case _:
-            return task.status == wanted
+            return [wanted]
+
+
+def count_of(counts: GroupCounts, wanted: TaskFilter) -> int:
+    """How many tasks a list of `wanted` shows."""
+    match wanted:
+        case "all":
+            return counts.total
+        case "open":
+            return counts.total - counts.completed - counts.cancelled
+        case "active":
+            return counts.claimed + counts.in_progress
+        case _:
+            return getattr(counts, wanted)
 
 
 def counts(tasks: Mapping[TaskId, GroupTask]) -> GroupCounts:
@@ -230,9 +249,13 @@ def tally(statuses: Iterable[TaskStatus], *, ready: int, completed: int = 0) -> 
     return GroupCounts(total=sum(number.values()), ready=ready, **number)
 
 
+MAX_FAILURES = 1_000
+"""Dependencies that failed, as far as they are told, of a board on which everything waits for the same tasks."""
+
+
 def dependency_failures(tasks: Mapping[TaskId, GroupTask]) -> tuple[DependencyFailure, ...]:
     """Of each task that is not over: its direct dependencies that are blocked, then those cancelled; by the
-    task's id. Such a task never becomes ready by itself (coordination 89)."""
+    task's id; the first `MAX_FAILURES` of them. Such a task never becomes ready by itself (coordination 89)."""
     broken = {
         task_id: status
         for task_id, task in tasks.items()
@@ -240,6 +263,8 @@ def dependency_failures(tasks: Mapping[TaskId, GroupTask]) -> tuple[DependencyFa
     }
     failures: list[DependencyFailure] = []
     for task_id in sorted(tasks) if broken else ():
+        if len(failures) >= MAX_FAILURES:
+            break
         task = tasks[task_id]
         if task.status in FINAL:
             continue
@@ -250,7 +275,7 @@ def dependency_failures(tasks: Mapping[TaskId, GroupTask]) -> tuple[DependencyFa
                 for each in ends
                 if broken[each] == status
             ]
-    return tuple(failures)
+    return tuple(failures[:MAX_FAILURES])
 
 
 MAX_CONFLICTS = 1_000
@@ -273,15 +298,18 @@ def conflicts(tasks: Mapping[TaskId, GroupTask]) -> tuple[GroupConflict, ...]:
     found: list[GroupConflict] = []
     for number, named in enumerate(paths):
         with_others: dict[int, str] = {}
+        room = MAX_CONFLICTS - len(found)
         for path in named:
             others = naming[path]
-            for other in others[bisect_right(others, number) :]:
+            first = bisect_right(others, number)
+            # the first of all are among the first of each path
+            for other in others[first : first + room]:
                 with_others.setdefault(other, path)
-        for other in sorted(with_others):
-            if len(found) == MAX_CONFLICTS:
-                return tuple(found)
+        for other in sorted(with_others)[:room]:
             pair = (active[number].task_id, active[other].task_id)
             found.append(GroupConflict(task_ids=pair, path=with_others[other]))
+        if len(found) == MAX_CONFLICTS:
+            break
     return tuple(found)
 
 

@@ -18,13 +18,13 @@ from callboard_rpc.events import (
     GroupTaskStatusChanged,
     TaskStatus,
 )
-from callboard_rpc.groups import GroupTask
+from callboard_rpc.groups import MAX_ITEMS, MAX_TASKS, GroupTask
 
-from ..log.text import well_formed
+from ..log.text import quoted, well_formed
 from ..log.transaction import Transaction
 from ..turns.boundary import Query
 from .membership import Participant, append, join, may_act, must_be_member, must_be_root, the_group
-from .projection import SQL, by_id, find_task, ids
+from .projection import SQL, by_id, find_task, graph_of, ids
 from .rules import (
     Named,
     Operation,
@@ -35,12 +35,8 @@ from .rules import (
 )
 from .state import seen
 
-MAX_TASKS = 10_000
-"""Tasks of one group, ever."""
 MAX_TITLE_CHARS = 200
 MAX_TEXT_CHARS = 16_000
-MAX_ITEMS = 200
-"""Dependencies, paths or findings of one task."""
 MAX_ITEM_CHARS = 2_000
 
 
@@ -136,7 +132,7 @@ def create(tx: Transaction, who: Participant, task: NewTask) -> GroupTask:
     if count >= MAX_TASKS:
         raise CallboardError("limitReached", f"the group has {count} tasks, and takes no more")
     task_id = TaskId(tx.new_id("tsk"))
-    below = by_id(tx.all(SQL["tasks_below"], who.root_id, ids(task.dependencies)))
+    below = graph_of(tx.all(SQL["tasks_below"], who.root_id, ids(task.dependencies)))
     check_dependencies(task_id, task.dependencies, below)
     group = the_group(tx, who)
     append(
@@ -256,7 +252,7 @@ def existing(query: Query, root_id: str, task_id: str) -> GroupTask:
     task = find_task(query, root_id, task_id)
     if task is None:
         raise CallboardError(
-            "taskNotFound", f"there is no task {task_id[:80]!r} in this group; list the tasks"
+            "taskNotFound", f"there is no task {quoted(task_id)} in this group; list the tasks"
         )
     return task
 

@@ -7,23 +7,27 @@ from typing import Literal
 from attrs import field, frozen
 
 from callboard_rpc.common import TaskId
-from callboard_rpc.groups import Group, GroupTask, TaskFilter
+from callboard_rpc.groups import GroupTask, TaskFilter
 
 from ..agents.calling import tool
 from ..tools.base import ToolContext, ToolFailure, ToolOutcome
 from ..tools.display import one_line
 from ..tools.schema import describe
 from .calling import (
+    NONE_YET,
     groups_of,
+    header_line,
+    id_in_line,
     participant,
     refuse_other_fields,
     required,
+    short_id,
     task_line,
     with_codes,
 )
+from .state import count_of
+from .status_tool import GROUP_STATUS
 from .tasks import NewTask, Said, names
-
-_NONE_YET = "There is no group yet. It comes to be with its first task or message."
 
 # --- group_task ---------------------------------------------------------------------------------
 
@@ -77,7 +81,8 @@ class GroupTaskCall:
         metadata=describe("list: how many. Default 20.", minimum=1, maximum=_LISTED),
     )
     agent_id: str | None = field(
-        default=None, metadata=describe("claim, by the root: the member that is to own it.")
+        default=None,
+        metadata=describe("claim, by the root: the id of the member that is to own it."),
     )
     summary: str | None = field(
         default=None, metadata=describe("complete: what was done, and what came of it.")
@@ -110,16 +115,16 @@ async def _list(context: ToolContext, arguments: GroupTaskCall) -> ToolOutcome:
     groups = groups_of(context)
     group = await groups.reading.group(context.session)
     if group is None:
-        return ToolOutcome(text=_NONE_YET)
+        return ToolOutcome(text=NONE_YET)
     wanted = arguments.status or "open"
-    found = await groups.reading.tasks(context.session, wanted)
-    shown = found[: arguments.limit or _LISTED]
+    page = await groups.reading.tasks(context.session, wanted, limit=arguments.limit or _LISTED)
+    shown, left_out = page.tasks, count_of(group.counts, wanted) - len(page.tasks)
     named = names(groups.glance, group.root_id)
-    lines = [_header(group), *(task_line(task, named) for task in shown)]
+    lines = [header_line(group), *(task_line(task, named) for task in shown)]
     if not shown:
         lines.append(f"No task is {wanted}." if wanted != "all" else "There are no tasks.")
-    if len(found) > len(shown):
-        lines.append(f"{len(found) - len(shown)} more")
+    if left_out > 0:
+        lines.append(f"{left_out} more")
     return ToolOutcome(text="\n".join(lines))
 
 
@@ -202,7 +207,8 @@ class GroupMessageCall:
         default=None, metadata=describe("send: one member, the root, or everybody else.")
     )
     agent_id: str | None = field(
-        default=None, metadata=describe("send: the member's id, with to 'agent' only.")
+        default=None,
+        metadata=describe("send: the member's id (group_status tells them), with to 'agent' only."),
     )
     text: str | None = field(
         default=None, metadata=describe("send: what to say, in at most 4,000 bytes.")
@@ -227,29 +233,28 @@ async def _message(context: ToolContext, arguments: GroupMessageCall) -> ToolOut
     whom = {"root": "the root", "agent": arguments.agent_id, "group": "the group"}[arguments.to]
     if not sent.recipients:
         return ToolOutcome(
-            text=f"{_short(sent.message_id)}: nobody else is in the group to read it."
+            text=f"{short_id(sent.message_id)}: nobody else is in the group to read it."
         )
     return ToolOutcome(
-        text=f"{_short(sent.message_id)} queued for {whom}; it is read at the recipient's next step, and "
+        text=f"{short_id(sent.message_id)} queued for {whom}; it is read at the recipient's next step, and "
         "wakes nobody."
     )
 
 
 async def _inbox(context: ToolContext, limit: int) -> ToolOutcome:
     groups, who = groups_of(context), participant(context)
-    if await groups.reading.group(context.session) is None:
-        return ToolOutcome(text=_NONE_YET)
+    group = await groups.reading.group(context.session)
+    if group is None:
+        return ToolOutcome(text=NONE_YET)
+    if all(member.agent_id != who.agent_id for member in group.members):
+        return ToolOutcome(text="Nobody has written to you: you are no member of the group yet.")
     page = await groups.reading.inbox(context.session, who.agent_id, limit=limit)
     lines = [
-        f"{'seen' if m.seen else 'unread'} {_short(m.message_id)} from {m.sender_name}: "
+        f"{'seen' if m.seen else 'unread'} {short_id(m.message_id)} from {id_in_line(m.sender_name)}: "
         f"{one_line(m.text, _TEXT_CHARS)}"
         for m in reversed(page.messages)
     ]
     return ToolOutcome(text="\n".join(lines) or "Nobody has written to you.")
-
-
-def _short(message_id: str) -> str:
-    return message_id[:12]
 
 
 GROUP_MESSAGE = tool(
@@ -261,69 +266,6 @@ GROUP_MESSAGE = tool(
     GroupMessageCall,
     _message,
     lambda a: f"Message to {a.to}: {a.text}" if a.op == "send" else "List messages",
-)
-
-
-# --- group_status -------------------------------------------------------------------------------
-
-_MANY = 8
-_FEW = 4
-_PATH_CHARS = 400
-
-
-@frozen(kw_only=True)
-class GroupStatusCall:
-    pass
-
-
-@with_codes
-async def _status(context: ToolContext, _: GroupStatusCall) -> ToolOutcome:
-    groups = groups_of(context)
-    group = await groups.reading.group(context.session)
-    if group is None:
-        return ToolOutcome(text=_NONE_YET)
-    named = names(groups.glance, group.root_id)
-    members = [member.name for member in group.members if not member.is_root]
-    lines = [_header(group), f"members: {', '.join(members) or 'none but the root'}"]
-    for title, tasks in (
-        ("ready", group.ready),
-        ("active", group.active),
-        ("blocked", group.blocked),
-    ):
-        lines += [f"{title}: {task_line(task, named)}" for task in tasks[:_MANY]]
-        lines += _more(title, len(tasks) - _MANY)
-    lines += [
-        f"dependency failure: {f.task_id} waits for {f.dependency_id}, which is {f.status}"
-        for f in group.dependency_failures[:_FEW]
-    ]
-    lines += _more("dependency failures", len(group.dependency_failures) - _FEW)
-    lines += [
-        f"conflict: {' and '.join(c.task_ids)} both mean to change {one_line(c.path, _PATH_CHARS)}"
-        for c in group.conflicts[:_FEW]
-    ]
-    lines += _more("conflicts", len(group.conflicts) - _FEW)
-    return ToolOutcome(text="\n".join(lines))
-
-
-def _more(what: str, count: int) -> list[str]:
-    return [f"{what}: {count} more"] if count > 0 else []
-
-
-def _header(group: Group) -> str:
-    c = group.counts
-    return (
-        f"group {group.name} ({group.group_id[:12]}): {c.total} tasks, {c.pending} pending of which "
-        f"{c.ready} ready, {c.claimed} claimed, {c.in_progress} in progress, {c.completed} completed, "
-        f"{c.blocked} blocked, {c.cancelled} cancelled"
-    )
-
-
-GROUP_STATUS = tool(
-    "group_status",
-    "How the group stands: members, counts, ready, active and blocked tasks, conflicts.",
-    GroupStatusCall,
-    _status,
-    lambda a: "Look at the task board",
 )
 
 

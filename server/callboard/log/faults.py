@@ -1,12 +1,15 @@
 """SQLite's and the file system's failures, as errors that name the store and the way out."""
 
 import errno
+import shutil
 from pathlib import Path
 
 from callboard_rpc.errors import CallboardError
 
 from .quarantine import WAY_OUT
 from .sqlite import sqlite3
+
+_LEAST_BYTES = 64 * 1024
 
 
 class StaleFence(Exception):
@@ -39,11 +42,10 @@ def store_error(fault: BaseException, path: Path) -> CallboardError | None:
                 f"the store {path} cannot be written; check the permissions of the file and its folder",
             )
         case 13:
-            return CallboardError(
-                "storeFull",
-                f"the disk that holds the store {path} is full; free some space and try again",
-            )
+            return _full(path)
         case 10:
+            if _is_full(path):  # without room for its shared memory SQLite speaks of an I/O error
+                return _full(path)
             return CallboardError(
                 "storeIo", f"the store {path} cannot be read or written just now: {fault}"
             )
@@ -54,6 +56,20 @@ def store_error(fault: BaseException, path: Path) -> CallboardError | None:
             )
         case _:
             return None
+
+
+def _full(path: Path) -> CallboardError:
+    return CallboardError(
+        "storeFull", f"the disk that holds the store {path} is full; free some space and try again"
+    )
+
+
+def _is_full(path: Path) -> bool:
+    """Whether not even a few pages would find room beside the store."""
+    try:
+        return shutil.disk_usage(path.parent).free < _LEAST_BYTES
+    except OSError:
+        return False
 
 
 def _guess(text: str) -> int | None:

@@ -10,6 +10,7 @@ LARGE: Final = 64 * 1024
 
 _KEPT = 8_000
 """Characters of each end: even in four bytes each, both fit into an event."""
+_LONGEST_ID = 96
 
 
 def well_formed(text: str) -> str:
@@ -42,6 +43,12 @@ def redacted(redact: Callable[[str], str], text: str) -> str:
     of a secret, or an escaped one, is no secret that the log would know (session-messaging 12).
     """
     return orjson.loads(redact(orjson.dumps(well_formed(text)).decode()))
+
+
+def quoted(given: str) -> str:
+    """What somebody gave for an id, as an error repeats it: whole, or not at all. A piece of it may be half of
+    a secret, which is none that the wire or the log would know (session-messaging 12)."""
+    return repr(given) if len(given) <= _LONGEST_ID else f"of {len(given)} characters"
 
 
 def head_and_tail(text: str, kept: int = _KEPT) -> str:

@@ -51,9 +51,13 @@ def _combine(older: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any] | N
     }
 
 
+_Key: TypeAlias = tuple[str, str, int]
+"""Message, kind and segment: what may be joined."""
+
+
 @define
 class _Piece:
-    """Deltas of one message and kind that wait to be sent together."""
+    """Deltas of one message, kind and segment that wait to be sent together."""
 
     first: Delta
     texts: list[str] = field(factory=list[str])
@@ -92,7 +96,7 @@ class Subscription:
         self._sent: list[tuple[int, int]] = []
         self._unacknowledged = 0
         self._acknowledged = asyncio.Event()
-        self._pieces: dict[tuple[str, str], _Piece] = {}
+        self._pieces: dict[_Key, _Piece] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._last_flush = 0.0
 
@@ -225,7 +229,7 @@ class Subscription:
 
     def take(self, delta: Delta) -> None:
         """A piece of streaming text. Sent at once when nothing was sent just now, else joined."""
-        key = (delta.message_id, delta.kind)
+        key = (delta.message_id, delta.kind, delta.segment)
         piece = self._pieces.get(key)
         if piece is None:
             piece = self._pieces[key] = _Piece(delta)
@@ -250,15 +254,15 @@ class Subscription:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        pieces: dict[tuple[str, str], _Piece] = {}
-        held: dict[tuple[str, str], _Piece] = {}
+        pieces: dict[_Key, _Piece] = {}
+        held: dict[_Key, _Piece] = {}
         for key, piece in self._pieces.items():
             (held if self._holds.covers(piece.first.turn_id) else pieces)[key] = piece
         self._pieces = held
         if not pieces:
             return
         self._last_flush = asyncio.get_running_loop().time()
-        for (message_id, kind), piece in pieces.items():
+        for (message_id, kind, segment), piece in pieces.items():
             first = piece.first
             self._connection.notify_mergeable(
                 "event/delta",
@@ -274,7 +278,7 @@ class Subscription:
                     "kind": kind,
                 },
                 Merge(
-                    key=(self.subscription_id, message_id, kind),
+                    key=(self.subscription_id, message_id, kind, segment),
                     combine=_combine,
                     weight=lambda params: len(params["text"]),
                 ),

@@ -252,8 +252,9 @@ class Transcript:
         return sum(1 for entry in self._entries if _counts(entry))
 
     def last_requests(self, limit: int = 3) -> list[str]:
-        """The texts of the newest of what was asked of the agent, oldest first: by people, and by those above
-        it. What a linked session says asks for nothing (interrupts-and-peers 54)."""
+        """The newest texts in context of those whom the agent works for, oldest first: persons, and those above
+        it. What its own agents, its siblings, linked sessions and others tell it has no place among them
+        (interrupts-and-peers 54)."""
         texts: list[str] = []
         for entry in reversed(self._entries):
             if isinstance(entry, _Said) and _asks(entry.value):
@@ -319,16 +320,6 @@ class Transcript:
         return tuple(out)
 
 
-def _asks(value: Message | Directive | Summary | ScheduleFired) -> TypeGuard[Message | Directive]:
-    match value:
-        case Message(author=author):
-            return author.kind != "peer"
-        case Directive():
-            return True
-        case _:
-            return False
-
-
 def _counts(entry: _Entry) -> bool:
     match entry:
         case _Said(turn_id=only):
@@ -367,6 +358,23 @@ def _with_value(record: Record, value: Any) -> Record:
 
 def _spoken(message: Message) -> bool:
     return any(isinstance(b, TextContent) and b.text.strip() for b in message.content)
+
+
+_ASKING = frozenset({"directive", "mention", "schedule", "continue", "information"})
+"""Deliveries of somebody whom the agent works for."""
+
+
+def _asks(value: Message | Directive | Summary | ScheduleFired) -> TypeGuard[Message | Directive]:
+    """Whether this is a word of somebody whom the agent works for."""
+    match value:
+        case Message(delivered=None, author=author):
+            return author.kind != "peer"
+        case Message(delivered=delivered, joined=joined):
+            return any(each is not None and each.kind in _ASKING for each in (delivered, *joined))
+        case Directive():
+            return value.author.kind != "system" and not value.is_group_message
+        case Summary() | ScheduleFired():
+            return False
 
 
 def _user_blocks(value: Message | Directive | Summary | ScheduleFired) -> tuple[Text | Image, ...]:

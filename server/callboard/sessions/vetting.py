@@ -9,7 +9,7 @@ import re
 from datetime import datetime
 from typing import Any, Final, cast
 
-from attrs import define, field, frozen
+from attrs import Factory, define, field, frozen
 
 from callboard_rpc.common import Actor, Usage
 from callboard_rpc.convert import StructureError, structure, unstructure
@@ -34,6 +34,7 @@ from callboard_rpc.events import (
 from .state import created_by
 from .transfer import Refused, is_id
 from .vetting_agents import AgentVetting
+from .vetting_groups import GroupVetting
 from .vetting_rooms import RoomVetting
 
 _KEYS: Final = frozenset({"sessionId", "seq", "eventId", "type", "at", "actor", "turnId", "data"})
@@ -93,6 +94,9 @@ class Vetting:
     """Those that are whole, or known to be missing."""
     agent: AgentVetting = field(factory=AgentVetting)
     rooms: RoomVetting = field(factory=RoomVetting)
+    _group: GroupVetting = field(
+        default=Factory(lambda self: GroupVetting(session_id=self.session_id), takes_self=True)
+    )
     _events: set[str] = field(factory=set[str])
     _turns: set[str] = field(factory=set[str])
     _inherited: bool = False
@@ -187,6 +191,8 @@ class Vetting:
         turn_id = None if self.turn is None else self.turn.turn_id
         self.rooms.event(event.seq, event.value)
         self.agent.event(event.type, event.value, turn_id if turn_id == event.turn_id else None)
+        assert self.created is not None
+        self._group.event(event.value, is_root=self.created.parent_id is None)
         if event.turn_id is not None and event.turn_id not in self._turns:
             raise Refused("names a turn that did not begin")
         for blob_id in _blobs_of(event.value):

@@ -23,7 +23,15 @@ from callboard_rpc.events import (
 from ..log.clock import is_ours
 from .transfer import Refused, is_id
 
-_OF_PARENTS: Final = frozenset({"agent_spawned", "agent_notification_delivered"})
+_OF_ROOTS: Final = frozenset(
+    {
+        "agent_group_created", "agent_group_member_joined", "group_task_created", "group_task_claimed",
+        "group_task_released", "group_task_status_changed", "group_message_queued",
+    }
+)  # fmt: skip
+"""A group is told in the log of its tree's root alone."""
+_OF_OTHERS: Final = _OF_ROOTS | {"agent_spawned", "agent_notification_delivered"}
+"""What is about agents, in a session that need not be one."""
 _DEEPEST: Final = 64
 _NAME_CHARS: Final = 64
 _NAMES: Final = 64
@@ -46,8 +54,10 @@ class AgentVetting:
 
     def event(self, kind: str, value: Any, turn_id: str | None) -> None:
         """The next event; `turn_id` is the turn under way, if the event is of it. Raises `Refused`."""
-        if kind.startswith("agent_") and kind not in _OF_PARENTS and self.agent_id is None:
+        if kind.startswith("agent_") and kind not in _OF_OTHERS and self.agent_id is None:
             raise Refused("is about an agent, in a session that is none")
+        if kind in _OF_ROOTS and self.agent_id is not None:
+            raise Refused("is about a group, in the session of an agent; a root's log tells of it")
         self._has_begun = self._has_begun or kind == "turn_started"
         match value:
             case AgentSpawned():

@@ -191,7 +191,9 @@ def _structure_object(cls: type[Any], value: Any, path: str, faults: list[str]) 
     before = len(faults)
     made: dict[str, Any] = {}
     for name in given.keys() - fields.keys():
-        _fault(faults, _under(path, str(name)), f"is unknown; there are {', '.join(fields)}")
+        _fault(
+            faults, _under(path, str(name)), f"is unknown; there are {', '.join(fields) or 'none'}"
+        )
     for name, attribute in fields.items():
         where = _under(path, name)
         if name not in given:

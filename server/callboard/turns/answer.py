@@ -176,7 +176,7 @@ class Draft:
             message_id=self._message_id,
             answer=answer,
             thought=thought,
-            next_index=orjson.dumps(self._numbering.reached(self._message_id)).decode(),
+            next_index=orjson.dumps(self._numbering.saved(self._message_id)).decode(),
             holds=lambda tx: assert_fence(tx, self._grant),
         )
         # a draft that cannot be written loses nothing that was promised

@@ -51,6 +51,8 @@ class Source:
     `waiting` tells by a query whether there is anything, without changing it: on a glance before a
     boundary, and for good in the transaction that would end the turn. `supersedes` tells whether it is
     such that calls which have not begun give way to it, as they do to a steer (coordination 62).
+    What comes of a source that `renews` gives the turn its steps anew, as a new wish does; mere information does
+    not, or two agents could keep each other at work for ever.
     `requests_left` is asked after each boundary how many more the turn may make of its model; None is
     no limit.
     """
@@ -60,6 +62,7 @@ class Source:
     drain: Callable[[Transaction, Grant], bool | None]
     waiting: Callable[[Query, Grant], bool]
     supersedes: Callable[[Query, Grant], bool] = _never
+    renews: bool = True
     requests_left: Callable[[Query, Grant], int | None] = _no_limit
 
 
@@ -74,6 +77,10 @@ def drain_all(tx: Transaction, grant: Grant, sources: Sequence[Source]) -> list[
 
 def anything_waiting(query: Query, grant: Grant, sources: Sequence[Source]) -> bool:
     return any(source.waiting(query, grant) for source in sources)
+
+
+def anything_renewing(query: Query, grant: Grant, sources: Sequence[Source]) -> bool:
+    return anything_waiting(query, grant, [source for source in sources if source.renews])
 
 
 def anything_superseding(query: Query, grant: Grant, sources: Sequence[Source]) -> bool:

@@ -14,7 +14,8 @@ DeltaKind: TypeAlias = Literal["answer", "thought", "tool_output"]
 @frozen
 class Delta:
     """A piece of text. `index` counts from 0 per message and kind; for ``tool_output`` the message is
-    the call's id."""
+    the call's id. Pieces of two segments are never joined: between them a draft was saved, and whoever has
+    that goes on with the first piece behind it."""
 
     session_id: str
     turn_id: str
@@ -22,6 +23,7 @@ class Delta:
     kind: DeltaKind
     index: int
     text: str
+    segment: int = 0
 
 
 Listener: TypeAlias = Callable[[Delta], None]
@@ -55,6 +57,7 @@ class Numbering:
         self._redactor = redactor
         self._streams: dict[tuple[str, DeltaKind], RedactedStream] = {}
         self._next: dict[tuple[str, DeltaKind], int] = {}
+        self._segments: dict[str, int] = {}
 
     def publish(self, message_id: str, kind: DeltaKind, text: str) -> str:
         """Passes on `text`, and returns what of all that came so far was passed on with it: the end
@@ -76,8 +79,13 @@ class Numbering:
             return
         index = self._next.get((message_id, kind), 0)
         self._next[message_id, kind] = index + 1
-        self._deltas.publish(Delta(self._session_id, self._turn_id, message_id, kind, index, text))
+        segment = self._segments.get(message_id, 0)
+        self._deltas.publish(
+            Delta(self._session_id, self._turn_id, message_id, kind, index, text, segment)
+        )
 
-    def reached(self, message_id: str) -> dict[str, int]:
-        """The next index of each kind of a message."""
+    def saved(self, message_id: str) -> dict[str, int]:
+        """A draft of the message is saved with all that came so far: the next index of each kind, at which a
+        new segment begins."""
+        self._segments[message_id] = self._segments.get(message_id, 0) + 1
         return {kind: n for (message, kind), n in self._next.items() if message == message_id}

@@ -18,7 +18,13 @@ from ..tools.scheduling import Superseded, run_batch
 from . import usage as sums
 from .answer import Answer
 from .asking import ask
-from .boundary import anything_superseding, anything_waiting, drain_all, requests_left
+from .boundary import (
+    anything_renewing,
+    anything_superseding,
+    anything_waiting,
+    drain_all,
+    requests_left,
+)
 from .call import Call, Settled, settled_as
 from .calls import BEYOND, MAX_CALLS
 from .finish import Ending, complete, decide_to_end, message_of
@@ -81,7 +87,8 @@ async def steps(turn: Turn, progress: Progress) -> None:
         if await _try_to_end(turn, progress, answer):
             return
         nudge = None
-        progress.iterations = 0
+        if anything_renewing(turn.log.glance, turn.live.grant, turn.sources):
+            progress.iterations = 0
 
 
 def _wind_down(turn: Turn) -> None:

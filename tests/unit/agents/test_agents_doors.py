@@ -12,6 +12,7 @@ from agents_races import tell, tree
 from interrupts_kit import SWITCHED_ON, allow, held
 
 from callboard.agents.calling import CODES
+from callboard.agents.examining import Caller
 from callboard.agents.spawning import MAX_BRIEF_BYTES, Delegation
 from callboard_rpc.errors import CallboardError
 from harness.inside import CLIENT
@@ -146,7 +147,7 @@ async def test_coordination_6_what_a_task_or_a_model_refuses_has_its_code_and_le
     def refuse(*_: Any) -> None:
         raise CallboardError(kind, words, data={"reason": "unknown"})
 
-    async def delegates(parent_id: str, task_id: str) -> Delegation:
+    async def delegates(caller: Caller, task_id: str) -> Delegation:
         if when == "before":
             refuse()
         return refuse

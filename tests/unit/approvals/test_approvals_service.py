@@ -333,7 +333,8 @@ async def test_an_answer_is_heard_of_though_the_store_could_not_be_read_when_the
         failed: list[str] = []
 
         async def failing(sql: str, *params: Any) -> Any:
-            if len(failed) < 4:
+            # the clock of the approvals asks the store, too, whenever it wants
+            if params and params[0] in ("apr_before", "apr_later") and len(failed) < 4:
                 failed.append(params[0])
                 raise CallboardError("storeBusy", "busy")
             return await query(sql, *params)

@@ -35,10 +35,12 @@ class Screen:
             agent = {**AGENT, "agentId": id, "name": name, "path": path}
             self.presenter.crew.add(structure_lenient(agent, Agent))
 
-    def event(self, type_: str, session: str = ROOT, by: str = "agent", **data: Any) -> None:
+    def event(
+        self, type_: str, session: str = ROOT, by: str = "agent", actor: str = "a", **data: Any
+    ) -> None:
         wire = {
             "pos": 1, "sessionId": session, "seq": 9, "eventId": "evt_1", "type": type_, "at": AT,
-            "actor": {"kind": by, "id": "a"}, "data": data,
+            "actor": {"kind": by, "id": actor}, "data": data,
         }  # fmt: skip
         self.presenter.show(structure_lenient(wire, Event))
 
@@ -121,6 +123,59 @@ def test_a_message_is_told_once_and_then_who_has_read_it() -> None:
     ]
 
 
+def called(screen: Screen, session: str, name: str, status: str = "ok", **happens: Any) -> None:
+    """A call of a tool that has ended, after the event of what it has done."""
+    call = {"callId": "c", "name": name, "kind": "other"}
+    screen.event("tool_call", session, **call, messageId="m", arguments={}, title=f"call {name}")
+    if happens:
+        screen.event(session=ROOT, actor=session, **happens)
+    text = "not_owner: it is not yours" if status == "error" else "a task"
+    screen.event("tool_result", session, callId="c", name=name, status=status, text=text)
+
+
+def test_what_a_call_does_to_the_board_is_told_once() -> None:
+    screen = Screen()
+    task = {"taskId": "tsk_1", "groupId": "grp_1", "createdBy": ROOT, "title": "parse"}
+    message = {"messageId": "msg_1", "groupId": "grp_1", "recipients": [], "to": "group"}
+    called(screen, ROOT, "group_task", type_="group_task_created", **task)
+    called(screen, ONE, "group_task", type_="group_task_claimed", taskId="tsk_1", agentId=ONE)
+    called(screen, ONE, "group_message", type_="group_message_queued", **message, sender=ONE,
+           text="mind the gap")  # fmt: skip
+    done = {"completion": "implemented_not_verified", "summary": "all"}
+    called(screen, ROOT, "complete", type_="completion_changed", **done)
+    assert screen.lines == [
+        "☐ task: parse",
+        "☐ one claims: parse",
+        "✉ one to the group: mind the gap",
+        "☑ it says that all is implemented; nobody has verified it: all",
+    ]
+
+
+def test_a_call_that_no_event_tells_of_is_told_by_itself() -> None:
+    screen = Screen(front=ONE)
+    # what only looks, what is refused, what is done while only the log of the agent is followed
+    called(screen, ONE, "group_status")
+    called(screen, ONE, "group_task", status="error")
+    called(screen, ONE, "group_task")
+    # somebody else did that, and a child that begins with a task is not that task
+    screen.event("group_task_claimed", by="client", actor=ROOT, taskId="tsk_1", agentId=ROOT)
+    called(screen, ONE, "group_task")
+    claimed = {"taskId": "tsk_1", "agentId": TWO}
+    called(screen, ONE, "spawn_agent", type_="group_task_claimed", **claimed)
+    called(screen, ONE, "group_task")
+    assert screen.lines == [
+        "✓ call group_status",
+        "✗ call group_task  error",
+        "    not_owner: it is not yours",
+        "✓ call group_task",
+        "☐ a person claims: tsk_1",
+        "✓ call group_task",
+        "☐ two claims: tsk_1",
+        "✓ call spawn_agent",
+        "✓ call group_task",
+    ]
+
+
 def test_in_front_of_an_agent_the_root_is_still_the_root() -> None:
     screen = Screen(front=ONE)
     taken_in(screen, ONE, sender=ROOT)
@@ -193,3 +248,30 @@ def test_a_board_that_changed_while_it_was_read_is_shown_all_the_same() -> None:
     found = {"taskIds": [unknown, f"tsk_{1:026}"], "path": "a.py"}
     shown = plain(board(task(1, "claimed"), dependencyFailures=[failure], conflicts=[found]))
     assert f"    ! {unknown} changes a.py, too" in shown
+
+
+def test_an_active_task_says_that_nobody_is_at_it() -> None:
+    def told(status: str) -> list[str]:
+        member = {"agentId": ONE, "name": "one", "status": status}
+        lines = plain(board(task(1, "claimed", assignee=ONE), members=[member]))
+        return [each.strip() for each in lines if "!" in each]
+
+    assert told("starting") == told("running") == []
+    assert told("interrupted") == [
+        "! one is not at work (interrupted): continue one, or assign it to another"
+    ]
+    assert told("closed") == ["! one is closed: assign it to another"]
+    done = board(task(1, "completed", assignee=ONE), members=[])
+    assert not any("!" in each for each in plain(done))
+
+
+def test_a_task_says_each_thing_that_keeps_it_back_once() -> None:
+    first, second, last = (task(n) for n in (1, 2, 3))
+    waiting = task(3, ready=False, blockers=[first.task_id, second.task_id])
+    failure = {"taskId": last.task_id, "dependencyId": first.task_id, "status": "cancelled"}
+    lines = plain(board(task(1, "cancelled"), second, waiting, dependencyFailures=[failure]))
+    at = next(n for n, each in enumerate(lines) if each.endswith("task 3"))
+    assert lines[at + 1 : at + 3] == [
+        f'    waits for {2:026} "task 2"',
+        f'    ! {1:026} "task 1" is cancelled: this never becomes ready by itself',
+    ]

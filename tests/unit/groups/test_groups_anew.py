@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from callboard.groups.anew import rebuild
@@ -103,6 +103,16 @@ async def _check(story: list[Told]) -> None:
             await log.transact(compare)
 
 
+_QUEUED = GroupMessageQueued(
+    message_id=MessageId("msg_0"), group_id=_GROUP, sender=AGENTS[1], to="group",
+    recipients=(ROOT, AGENTS[2]), text="one",
+)  # fmt: skip
+_READ = GroupMessageDelivered(message_id=MessageId("msg_0"), group_id=_GROUP, sender=AGENTS[1])
+_READ_TWICE: list[Told] = [(ROOT, _QUEUED), *[(each, _READ) for each in AGENTS for _ in range(2)]]
+"""The first marker of each counts."""
+
+
+@example(_READ_TWICE, True)
 @given(st.lists(events, max_size=40), st.booleans())
 @settings(max_examples=80, deadline=None)
 def test_coordination_86_87_what_is_made_at_one_go_is_what_was_made_event_by_event(

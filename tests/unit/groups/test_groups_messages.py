@@ -1,16 +1,22 @@
 """Messages between members: read once by each recipient, in order, waking nobody (coordination 99-105, 8.8)."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from pathlib import Path
 
+import attrs
 import pytest
+from agents_kit import heard
 from agents_races import verb
 from groups_kit import Board, again, board, messages_in, must_be_as_replayed, refused
 
-from callboard.groups.messages import MAX_BYTES, SOURCE
+from callboard.groups.messages import MAX_BYTES, MAX_PER_BOUNDARY, SOURCE
+from callboard.models.base import ModelEvent, ModelRequest
+from callboard.sessions.sizes import characters
 from callboard_rpc.common import GroupId, SessionId
 from callboard_rpc.events import GroupMessageDelivered
-from harness.puppets import Pause, calls, of, pauses, speaks
+from harness.inside import CLIENT, PERSON
+from harness.puppets import Pause, Scene, calls, of, pauses, speaks
 
 pytestmark = pytest.mark.anyio
 
@@ -118,6 +124,8 @@ async def test_coordination_103_more_than_a_boundary_takes_come_in_order_too(
             await b.goes_on("one")
         assert await _read(b, "one") == texts
         assert len(await _markers(b, "one")) == 150
+        admitted = [len(ack.admits) for ack in of(await b.t.log(b.ids["one"]), "ack")]
+        assert max(admitted) == MAX_PER_BOUNDARY, "one request does not have to hold all of them"
 
 
 async def test_coordination_99_of_sixteen_deliveries_at_once_one_is_made(tmp_path: Path) -> None:
@@ -164,6 +172,37 @@ async def test_coordination_8_8_what_is_sent_to_one_at_work_is_read_at_its_next_
         kinds = [r.type for r in log]
         assert kinds.index("tool_result") < kinds.index("group_message_delivered")
         assert "tool_call" not in kinds[kinds.index("group_message_delivered") :]
+
+
+async def test_coordination_8_8_what_comes_from_above_is_read_before_what_members_say(
+    tmp_path: Path,
+) -> None:
+    async with board(tmp_path, "one", "two") as b:
+        await b.send("two", "one", "from beside")
+        await b.t.agents.send(b.ids["one"], "from above", goes_on=False, author=PERSON, by=CLIENT)
+        await b.goes_on("one")
+        heard_last = b.t.cast.heard("one")
+        assert heard_last.index("from above") < heard_last.index("from beside")
+
+
+async def test_coordination_105_a_list_says_what_a_turn_has_not_read_yet(tmp_path: Path) -> None:
+    async with board(tmp_path, "one") as b:
+        await b.send("root", "one", "before")
+        pause = Pause()
+
+        async def looks(request):  # type: ignore[no-untyped-def]
+            await pause.here()
+            async for event in calls(("group_message", {"op": "list"}))(request):
+                yield event
+
+        b.t.cast.parts["one"] = [looks, speaks("I see")]
+        going = asyncio.create_task(b.goes_on("one"))
+        await pause.came()
+        await b.send("root", "one", "meanwhile")
+        pause.open.set()
+        await going
+        (told,) = of(await b.t.log(b.ids["one"]), "tool_result")
+        assert [line.split()[0] for line in told.text.splitlines()] == ["seen", "unread"]
 
 
 async def test_coordination_101_what_was_delivered_is_not_delivered_after_a_restart(
@@ -333,6 +372,28 @@ async def test_coordination_8_8_no_text_ends_its_frame_or_looks_like_another(
         assert "&amp;lt;" in text
 
 
+async def test_coordination_8_8_no_summary_takes_a_message_for_the_persons_words(
+    tmp_path: Path,
+) -> None:
+    async with board(tmp_path, "one") as b:
+        b.t.cast.parts["root"] = [speaks("x" * 6_000), speaks("SHORT"), speaks("after")]
+        await b.goes_on("root", "first wish")
+        for number in range(4):
+            await b.send("one", "root", f"obey {number} " + "z" * 3_000)
+        # room for the first answer beside prompt and tools, and not for the messages behind it
+        full = round((characters(b.t.cast.requests["root"][0]) + 9_000) / 4 / 0.8)
+        b.t.cast.card = attrs.evolve(b.t.cast.card, context_window=full + 500)
+        await b.goes_on("root", "second wish")
+        (summary,) = of(await b.t.log(b.root), "summary")
+        assert summary.reason == "window"
+        assert "obey 0" in heard(b.t.cast.requests["root"][1]), "it was there to be summarised"
+        _, _, verbatim = summary.text.partition("latest words, verbatim:")
+        assert "first wish" in verbatim and "second wish" in verbatim
+        assert "obey" not in verbatim and "group-message" not in verbatim
+        await b.goes_on("root", "third wish")
+        assert len(await _markers(b, "root")) == 4, "summarised is delivered all the same"
+
+
 async def test_coordination_8_8_half_a_character_and_control_characters_break_nothing(
     tmp_path: Path,
 ) -> None:
@@ -368,3 +429,29 @@ async def test_coordination_8_8_ids_of_groups_are_of_the_kind_that_they_say(tmp_
         assert (await b.group()).group_id.startswith(GroupId("grp_"))
         assert (await b.task()).task_id.startswith("tsk_")
         assert (await b.send("one", "root", "x")).message_id.startswith("msg_")
+
+
+# --- steps --------------------------------------------------------------------------------------
+
+
+async def test_coordination_8_8_a_message_keeps_a_turn_going_and_gives_it_no_steps_anew(
+    tmp_path: Path,
+) -> None:
+    """Whoever has used them up only speaks: two that always answer one another come to an end."""
+    async with board(tmp_path, "one", "two", environ={"CALLBOARD_LIMITS_MAX_ITERATIONS": "3"}) as b:
+
+        def after_a_message(scene: Scene) -> Scene:
+            async def played(request: ModelRequest) -> AsyncIterator[ModelEvent]:
+                await b.send("two", "one", "and you?")
+                async for event in scene(request):
+                    yield event
+
+            return played
+
+        looks = after_a_message(calls(("group_status", {})))
+        b.t.cast.parts["one"] = [looks, after_a_message(speaks("well"))] * 10
+        await b.goes_on("one")
+        log = await b.t.log(b.ids["one"])
+        assert len(of(log, "tool_call")) == 2
+        assert len(await _read(b, "one")) == 20
+        assert {e.outcome for e in of(log, "turn_finished")} == {"completed"}

@@ -21,6 +21,8 @@ from groups_kit import (
 )
 
 from callboard.config.settings import Settings
+from callboard.groups.anew import rebuild
+from callboard.groups.projection import SQL as GROUP_SQL
 from callboard.host import builtin_features, projections_of
 from callboard.log import checking
 from callboard.log.clock import utc_now
@@ -127,6 +129,53 @@ async def test_coordination_86_a_restart_alone_changes_nothing_and_writes_no_eve
             assert tables(b) == before and await b.events() == events
 
 
+async def test_coordination_86_tables_that_are_right_are_not_written_when_a_host_begins(
+    tmp_path: Path,
+) -> None:
+    async with board(tmp_path, "one", "two") as b:
+        await _used(b)
+        before = tables(b)
+        for name in before:
+            for change in ("DELETE", "INSERT"):
+                sql = (
+                    f"CREATE TRIGGER no_{change}_{name} BEFORE {change} ON {name} "
+                    "BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
+                )
+                await b.t.host.log.transact(lambda tx, sql=sql: tx.execute(sql))
+    async with again(tmp_path, b) as b:
+        with pytest.raises(Exception, match="the disk is full"):
+            await b.t.host.log.transact(lambda tx: rebuild(tx, b.root))
+        assert tables(b) == before
+
+
+@pytest.mark.parametrize("data", ["{", "[]", '{"x": 1}'])
+async def test_coordination_86_a_group_whose_log_cannot_be_read_keeps_nobody_from_being_served(
+    tmp_path: Path, data: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with board(tmp_path, "one", "two") as b:
+        await _used(b)
+        other = await board_of(b.t)
+        await other.task("theirs")
+        before = tables(b)
+        damage = "UPDATE events SET data = ? WHERE session_id = ? AND type = 'group_task_claimed'"
+        await b.t.host.log.transact(lambda tx: tx.execute(damage, data, b.root))
+        alter = "UPDATE group_tasks SET title = 'evil' WHERE root_id = ?"
+        await b.t.host.log.transact(lambda tx: tx.execute(alter, other.root))
+    async with again(tmp_path, b) as b:
+        assert tables(b) == before
+        told = [r.getMessage() for r in caplog.records if "made anew" in r.getMessage()]
+        assert len(told) == 1 and b.root in told[0]
+
+
+async def test_coordination_101_what_was_read_out_of_order_is_found_without_looking_through_the_rest(
+    tmp_path: Path,
+) -> None:
+    async with board(tmp_path, "one") as b:
+        plan = "EXPLAIN QUERY PLAN " + GROUP_SQL["mark_delivered"]
+        (row,) = b.t.host.log.glance(plan, 1, "root", "msg", "one")
+        assert "(root_id=? AND message_id=? AND recipient_id=?)" in row[3]
+
+
 # --- two trees in one store -----------------------------------------------------------------------
 
 
@@ -159,7 +208,7 @@ async def test_coordination_8_2_the_groups_of_two_roots_have_nothing_of_each_oth
             ("group_task", {"op": "list", "status": "all"}),
         )
         assert [text.partition(":")[0] for text in told[:2]] == ["unknown_task", "not_a_member"]
-        assert "theirs" not in told[2] and "1 tasks" in told[2]
+        assert "theirs" not in told[2] and "1 task," in told[2]
         assert (await theirs.group()).counts.pending == 1
         assert {g.group_id for g in (await mine.group(), await theirs.group())} == {
             own.group_id, foreign.group_id
@@ -315,6 +364,8 @@ async def test_coordination_8_8_a_file_that_somebody_wrote_puts_no_words_into_ot
         await t.host.importing.run(forged, folder=str(tmp_path))
         assert victim.ids["one"] in repr(await source.events("group_message_queued"))
         assert (await source.send("root", "group", "and this")).recipients == ()
+        rows = t.host.log.glance("SELECT recipient_id, root_id FROM group_message_deliveries")
+        assert (victim.ids["one"], source.root) not in rows
         await victim.goes_on("one")
         assert messages_in(await t.log(victim.ids["one"])) == []
         (member,) = (await source.group()).members[1:]

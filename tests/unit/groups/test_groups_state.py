@@ -1,13 +1,17 @@
 """A group as it follows from its events, and what follows from its tasks: pure (coordination 87-91, 8.7)."""
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
 import attrs
 import pytest
 
+from callboard.groups import state
 from callboard.groups.rules import check_claim, check_dependencies
 from callboard.groups.state import (
+    MAX_CONFLICTS,
+    MAX_FAILURES,
     apply,
     conflicts,
     counts,
@@ -120,6 +124,31 @@ def test_coordination_87_event_by_event_comes_to_the_same_as_a_replay() -> None:
         assert state == replay(events(*HISTORY)[:number], ROOT)
 
 
+def test_coordination_8_3_a_task_was_changed_when_the_last_event_about_it_was() -> None:
+    for number, (event, at) in enumerate(events(*HISTORY), 1):
+        if isinstance(event, AgentGroupCreated | AgentGroupMemberJoined):
+            continue
+        state = replay(events(*HISTORY)[:number], ROOT)
+        assert state is not None
+        assert state.tasks[event.task_id].updated_at == at
+        assert state.tasks[event.task_id].created_at in (_time(1), _time(6))
+
+
+def test_coordination_8_3_what_an_event_leaves_empty_stays_as_it_was() -> None:
+    said = GroupTaskStatusChanged(
+        task_id=tid(2), status="blocked", agent_id=TWO, summary="so far", reason="no key",
+        findings=("f",), touched_files=("b.py",),
+    )  # fmt: skip
+    silent = GroupTaskStatusChanged(
+        task_id=tid(2), status="cancelled", agent_id=ROOT, summary="", reason=None
+    )
+    state = replay(events(*BEGUN, made(2), said, silent), ROOT)
+    assert state is not None
+    after = state.tasks[tid(2)]
+    assert (after.status, after.summary, after.reason) == ("cancelled", "so far", "no key")
+    assert (after.findings, after.touched_files) == (("f",), ("b.py",))
+
+
 STRANGE: Sequence[Any] = (
     AgentGroupCreated(group_id=GroupId("grp_2"), name="another"),
     made(1, description="again"),
@@ -167,6 +196,15 @@ def test_coordination_89_only_a_completed_dependency_makes_ready(status: TaskSta
     check_claim(waiting, tasks, str)
 
 
+@pytest.mark.parametrize("status", ["completed", "cancelled"])
+def test_coordination_8_7_what_is_over_waits_for_nothing(status: TaskStatus) -> None:
+    over = task(2, status, after=[1])
+    view = seen(over, of(task(1), over))
+    assert (view.ready, view.blockers) == (False, ())
+    held = task(2, "blocked", after=[1])
+    assert seen(held, of(task(1), held)).blockers == (tid(1),)
+
+
 def test_coordination_89_a_dependency_that_is_unknown_is_never_completed() -> None:
     assert seen(task(2, after=[1]), of(task(2, after=[1]))).blockers == (tid(1),)
 
@@ -191,6 +229,18 @@ def test_coordination_89_failures_are_the_direct_dependencies_that_are_blocked_t
             (10, 1, "cancelled"),
         )
     )
+
+
+def test_coordination_89_of_very_many_failures_the_first_are_told() -> None:
+    tasks = of(
+        *(task(n, "blocked") for n in range(1, 5)),
+        *(task(n, after=[1, 2, 3]) for n in range(5, 1_005)),
+    )
+    told = dependency_failures(tasks)
+    assert len(told) == MAX_FAILURES
+    assert [(f.task_id, f.dependency_id) for f in told[:4]] == [
+        (tid(5), tid(1)), (tid(5), tid(2)), (tid(5), tid(3)), (tid(6), tid(1))
+    ]  # fmt: skip
 
 
 def test_coordination_8_7_counts_are_of_each_kind_and_the_ready_are_pending_too() -> None:
@@ -294,6 +344,50 @@ def test_coordination_90_a_pair_is_named_once_in_the_order_of_lists_with_its_fir
         ((tid(2), tid(4)), "z"),
         ((tid(1), tid(4)), "z"),
     ]
+
+
+def _plainly(tasks: Sequence[GroupTask]) -> list[tuple[tuple[TaskId, TaskId], str]]:
+    """All conflicts of tasks in the order of lists, pair by pair."""
+    named = [
+        (each.task_id, {*map(normal_path, (*each.expected_paths, *each.touched_files))} - {""})
+        for each in tasks
+    ]
+    return [
+        ((one, two), min(mine & theirs))
+        for number, (one, mine) in enumerate(named)
+        for two, theirs in named[number + 1 :]
+        if mine & theirs
+    ]
+
+
+@pytest.mark.parametrize("most", [1, 2, 7, 8, 1_000])
+def test_coordination_8_7_of_more_conflicts_than_are_told_it_is_the_first(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state, "MAX_CONFLICTS", most)
+    files = ("d", "c", "b", "a")
+    tasks = [
+        task(number, "claimed", expected_paths=tuple(f for at, f in enumerate(files) if not number >> at & 1))
+        for number in range(16)
+    ]  # fmt: skip
+    all_of_them = _plainly(tasks)
+    assert 8 < len(all_of_them) < 1_000
+    for shuffled in (tasks, tasks[::-1], tasks[5:] + tasks[:5]):
+        found = [(c.task_ids, c.path) for c in conflicts(of(*shuffled))]
+        assert found == all_of_them[:most]
+
+
+@pytest.mark.parametrize("paths", [1, 20])
+def test_coordination_8_7_ten_thousand_that_name_the_same_files_are_told_soon(paths: int) -> None:
+    """The first thousand pairs: of some fifty million, which nobody could go through in that time."""
+    named = tuple(f"{letter}.py" for letter in "tsrqponmlkjihgfedcba"[-paths:])
+    tasks = [task(number, "claimed", expected_paths=named) for number in range(10_000)]
+    began = time.process_time()
+    found = conflicts(of(*reversed(tasks)))
+    assert time.process_time() - began < 5
+    assert [c.task_ids for c in found] == [(tid(0), tid(n)) for n in range(1, MAX_CONFLICTS + 1)]
+    assert {c.path for c in found} == {"a.py"}
+    assert MAX_CONFLICTS == 1_000
 
 
 def test_coordination_8_7_a_path_is_the_same_however_often_it_is_made_normal() -> None:

@@ -213,6 +213,10 @@ async def test_coordination_93_a_task_is_only_given_to_a_member_that_is_open(
             assert len(error.message) < 300
         await b.t.agents.close(b.ids[OTHER], by=b.who().by)
         assert (await refused(b, b.reassign(ROOT, task, OTHER))).kind == "agentClosed"
+        # to whom comes before whether it is ready
+        waits = await b.task("waits", dependencies=(task.task_id,))
+        for nobody, kind in (("outside", "notAMember"), (OTHER, "agentClosed")):
+            assert (await refused(b, b.reassign(ROOT, waits, nobody))).kind == kind
         assert (await b.reassign(ROOT, task, ROOT)).assignee == b.root
 
 

@@ -4,6 +4,7 @@ import asyncio
 import errno
 import json
 import os
+import shutil
 import sqlite3 as standard_sqlite
 import stat
 import subprocess
@@ -357,6 +358,18 @@ def test_every_failure_of_the_store_has_a_name_and_a_way_out(
     assert error is not None
     assert (error.kind, error.spec.retryable) == (kind, retryable)
     assert "/data/store.db" in error.message
+
+
+def test_an_i_o_error_on_a_disk_without_room_is_a_full_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without room for its shared memory, SQLite speaks of a disk I/O error."""
+    fault = sqlite3.OperationalError("disk I/O error")
+    error = store_error(fault, tmp_path / "store.db")
+    assert error is not None and error.kind == "storeIo"
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(100, 100, 0))  # type: ignore[attr-defined]
+    error = store_error(fault, tmp_path / "store.db")
+    assert error is not None and error.kind == "storeFull" and "free some space" in error.message
 
 
 def test_what_is_no_failure_of_the_store_is_none() -> None:

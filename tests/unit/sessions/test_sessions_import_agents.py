@@ -197,6 +197,16 @@ def _of_a_root(lines: Lines) -> None:
     created.update(type="session_created", data=session)
 
 
+def _then(kind: str, **data: Any) -> Callable[[Lines], None]:
+    def change(lines: Lines) -> None:
+        added = copy.deepcopy(event_of(lines, "agent_spawned"))
+        added.update(eventId="evt_added", type=kind, data=data)
+        lines.insert(-1, added)
+        recounted(lines)
+
+    return change
+
+
 WRONG: dict[str, Callable[[Lines], None]] = {
     **{
         f"deadline {text!r}": _in("agent_interrupt_requested", deadlineAt=text)
@@ -219,6 +229,12 @@ WRONG: dict[str, Callable[[Lines], None]] = {
     "a sibling without a name": _spawned(messageAllow=["two", " "]),
     "siblings without end": _spawned(messageAllow=[f"n{n}" for n in range(65)]),
     "events of an agent in a root": _of_a_root,
+    "a group of its own": _then("agent_group_created", groupId="grp_01", name="mine"),
+    "a claim in its own log": _then("group_task_claimed", taskId="tsk_01", agentId=ONE),
+    "a group's message in its own log": _then(
+        "group_message_queued", messageId="msg_02", groupId="grp_01", sender=ONE, to="root",
+        recipients=[ROOT], text="do as I say",
+    ),
 }  # fmt: skip
 
 

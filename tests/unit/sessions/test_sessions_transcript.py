@@ -43,6 +43,7 @@ from callboard_rpc.events import (
     ApprovalDecision,
     ApprovalRequest,
     Author,
+    Delivered,
     Directive,
     Error,
     Message,
@@ -352,6 +353,34 @@ def test_partial_text_is_context_and_an_empty_answer_is_not() -> None:
     )
     tape.admit(tape.person("again"))
     assert tape.shown() == [("user", "go"), ("assistant", "half of an ans"), ("user", "again")]
+
+
+def test_only_words_of_those_above_an_agent_are_kept_verbatim() -> None:
+    tape = Tape()
+
+    def delivered(*kinds: Any) -> dict[str, Any]:
+        first, *rest = (
+            Delivered(delivery_id=f"d{n}", generation=n, digest="", kind=kind)
+            for n, kind in enumerate(kinds)
+        )
+        return {"delivered": first, "joined": tuple(rest)}
+
+    def told(text: str, author: Author) -> int:
+        return tape.add(Directive(message_id="m", author=author, text=text))  # pyright: ignore[reportArgumentType]
+
+    tape.admit(told("the brief", AGENT))
+    tape.admit(told("of a hook", Author(kind="system", name="hook")))
+    tape.admit(told('<group-message from="a">obey</group-message>', AGENT))
+    for kind in ("report", "question", "update", "sibling", "peer"):
+        tape.admit(tape.add(_message(kind, AGENT, **delivered(kind))))
+    tape.admit(tape.add(_message("go on", AGENT, **delivered("continue"))))
+    tape.admit(tape.add(_message("both", AGENT, **delivered("report", "information"))))
+    tape.admit(told("<group-message is what I ask about", PERSON))
+    tape.admit(tape.person("a wish"))
+    assert tape.transcript.last_requests(9) == [
+        "the brief", "go on", "both", "<group-message is what I ask about", "a wish",
+    ]  # fmt: skip
+    assert tape.transcript.last_requests() == tape.transcript.last_requests(9)[-3:]
 
 
 def test_images_links_and_buffers_of_a_prompt_are_sent_and_unicode_is_left_alone() -> None:

@@ -69,6 +69,7 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
             tools=params.tools,
             agent_type=params.agent_type,
             message_allow=params.message_allow,
+            task_id=params.task_id,
         )
         caller = Caller(parent_id=params.parent_id, by=actor_of(call))
         with clients.of(call).subscriptions.held(call):

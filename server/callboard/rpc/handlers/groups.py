@@ -24,10 +24,11 @@ from callboard_rpc.groups import (
 )
 
 from ...groups.membership import Participant
-from ...groups.reading import NEWEST
+from ...groups.reading import FIRST, NEWEST
 from ...groups.service import Groups
 from ...groups.tasks import NewTask, Said
 from ...host import Host
+from ...log.text import quoted
 from ..call import Call, Handler
 from ..pages import page_size, sized
 from .client import actor_of
@@ -64,14 +65,17 @@ def handlers(host: Host) -> dict[str, Handler]:
         return result(await groups.create(who(call, params.root_id), wanted))
 
     async def list_(_: Call, params: TaskListParams) -> dict[str, Any]:
-        tasks = await groups.reading.tasks(params.root_id, params.status)
-        if params.cursor is not None:
-            created_at, task_id = _place(params.cursor)
-            tasks = tuple(t for t in tasks if (t.created_at, t.task_id) > (created_at, task_id))
+        place = FIRST if params.cursor is None else _place(params.cursor)
 
         async def fetch(limit: int) -> tuple[tuple[GroupTask, ...], str | None]:
-            page = tasks[:limit]
-            return page, _cursor(page[-1]) if len(tasks) > limit else None
+            page = await groups.reading.tasks(
+                params.root_id,
+                params.status,
+                after=place,
+                limit=limit,
+                max_chars=limits.page_bytes,
+            )
+            return page.tasks, _cursor(page.tasks[-1]) if page.more else None
 
         return await sized(fetch, page_size(params.limit, limits.page_items), limits.page_bytes)
 
@@ -177,5 +181,5 @@ def _position(cursor: str) -> int:
 def _no_cursor(cursor: str) -> CallboardError:
     return CallboardError(
         "invalidCursor",
-        f"{cursor[:80]!r} is no cursor of this list; leave it out to begin from the start",
+        f"cursor {quoted(cursor)} is none of this list; leave it out to begin from the start",
     )
