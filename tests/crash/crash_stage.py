@@ -69,6 +69,8 @@ rules:
     answer: [{call: {tool: group_task, arguments: {op: complete, task_id: "{{match.1}}", summary: Done.}}}]
   - when: {last_user: {regex: '^labour \\S+ (\\S+)'}, step: 1}
     answer: [{call: {tool: group_task, arguments: {op: claim, task_id: "{{match.1}}"}}}]
+  - when: {last_user: {regex: "^finish"}, step: 0}
+    answer: [{call: {tool: complete, arguments: {implementation_done: true, summary: All.}}}]
   - when: {last_user: {regex: "^bulky"}}
     answer: [{say: Noted.}]
   - when: {last_user: {regex: "^hang"}}
