@@ -65,6 +65,17 @@ def assign(stage: Stage, server: ServerProcess) -> None:
     _rest(server, root)
 
 
+def finish(stage: Stage, server: ServerProcess) -> None:
+    """A model declares its work complete: first with a task open, then with none."""
+    root = _root(stage, server)
+    task_id = _change(stage, server, "taskCreate", root, title="first")
+    stage.prompt(server, root, "finish")
+    server.wait(root)
+    _change(stage, server, "taskCancel", root, taskId=task_id)
+    stage.prompt(server, root, "finish it")
+    server.wait(root)
+
+
 def announce(stage: Stage, server: ServerProcess) -> None:
     """Three messages lie there for an agent that rests, until it is to go on."""
     root = _root(stage, server)
@@ -135,7 +146,8 @@ def check_groups(stage: Stage, shot: Snapshot) -> None:
 
 
 def _check_board(log: list[Event]) -> None:
-    """Every claim of one task follows its creation, its release, or nothing at all (coordination 8.3)."""
+    """Every claim of one task follows its creation, its release, or nothing at all (coordination 8.3), and no
+    work is complete with a task open (8.9)."""
     made = [e for e in log if e["type"] == "agent_group_created"]
     held(len(made) <= 1, "several groups:", made)
     status: dict[str, str] = {}
@@ -153,6 +165,8 @@ def _check_board(log: list[Event]) -> None:
             case "group_task_status_changed":
                 held(status[data["taskId"]] != data["status"], "changed twice:", event)
                 status[data["taskId"]] = data["status"]
+            case "completion_changed":
+                held(set(status.values()) <= {"completed", "cancelled"}, "not complete:", status)
             case _:
                 pass
 

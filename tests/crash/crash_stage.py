@@ -75,6 +75,8 @@ rules:
     answer: [{say: "And I say yes, @two."}]
   - when: {last_user: {regex: "^gather"}}
     answer: [{say: "What do you say, @two?"}]
+  - when: {last_user: {regex: "^finish"}, step: 0}
+    answer: [{call: {tool: complete, arguments: {implementation_done: true, summary: All.}}}]
   - when: {last_user: {regex: "^bulky"}}
     answer: [{say: Noted.}]
   - when: {last_user: {regex: "^hang"}}

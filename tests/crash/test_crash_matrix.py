@@ -107,6 +107,7 @@ COMMITS: dict[str, tuple[Play, ...]] = {
     "approvals.expire_due": (scenes.expire,),
     "approvals.remove_rule": (scenes.change,),
     "approvals.settle": (scenes.approve_for_good,),
+    "groups.complete": (groups.finish,),
     "groups.decided": (groups.tend, groups.assign, groups.take_over),
     "groups.recover": (groups.take_over, groups.take_over_agent),
     "groups.send": (groups.announce, groups.take_over_agent),
@@ -186,6 +187,10 @@ MORE = {
         *((f"agents.spawn.{stage}", groups.assign) for stage in STAGES),
     ),
     "approvals.answer": (("approvals.answer.committed:2", scenes.approve),),
+    "groups.complete": (
+        # refused at first
+        *((f"groups.complete.{stage}:2", groups.finish) for stage in STAGES),
+    ),
     "groups.decided": (
         # a claim, a start, a completion, another claim, a release, a cancellation, by a person
         *(
