@@ -19,6 +19,7 @@ import footprint
 import groups
 import hosts
 import large_store
+import peers
 import recovering
 import rooms
 import schedules
@@ -35,6 +36,7 @@ _TOPICS: tuple[Topic, ...] = (
     groups.TOPIC,
     rooms.TOPIC,
     schedules.TOPIC,
+    peers.TOPIC,
     appending.TOPIC,
     large_store.TOPIC,
     footprint.TOPIC,

@@ -122,10 +122,13 @@ def test_peers_switched_off_every_method_says_so_and_nothing_is_touched(start: S
     server = start()
     one, two = _linked(server)
     work = server.folder / "work"
+    own = server.hello["capabilities"]["experimental"]["callboard"]
+    assert own["features"]["peers"] is True
     with server:
         pass
     off = start(environ={})
-    assert "peers" not in off.hello.get("features", [])
+    own = off.hello["capabilities"]["experimental"]["callboard"]
+    assert own["features"]["peers"] is False
     for method, params in (
         ("peer/invite", {}),
         ("peer/accept", {"token": "x"}),

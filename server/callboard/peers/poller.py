@@ -121,6 +121,7 @@ class Poller:
     async def _tick(self) -> None:
         opened = self._opened.ids()
         if not opened:
+            self._unfollow()
             return
         ids = orjson.dumps(sorted(opened)).decode()
         if await self._log.query(SQL["any_links"], ids):

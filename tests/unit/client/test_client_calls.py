@@ -19,6 +19,7 @@ from callboard_client import (
     history,
     peers,
     rooms,
+    schedules,
 )
 from callboard_rpc.common import SessionId
 from callboard_rpc.methods import METHODS
@@ -73,7 +74,8 @@ async def test_a_method_outside_of_the_table_is_refused_before_it_is_sent(start)
 
 async def test_every_request_of_the_table_has_a_typed_method() -> None:
     source = "".join(
-        inspect.getsource(module) for module in (agents, api, groups, history, peers, rooms)
+        inspect.getsource(module)
+        for module in (agents, api, groups, history, peers, rooms, schedules)
     )
     own = {"initialize", "shutdown", "event/subscribe", "event/unsubscribe"}
     requests = {

@@ -13,6 +13,7 @@ from callboard.log.ids import IdSource
 from callboard.log.log import Log
 from callboard.log.store import open_store
 from callboard.log.transaction import Projection, Transaction
+from callboard.rooms import projection as rooms
 from callboard.sessions import projection as sessions
 from callboard.sessions.inbox import projection as inbox
 from callboard.turns import projection as turns
@@ -28,6 +29,7 @@ PROJECTIONS = (
     inbox.PROJECTION,
     agents.PROJECTION,
     groups.PROJECTION,
+    rooms.PROJECTION,
 )
 
 

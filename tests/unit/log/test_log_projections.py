@@ -446,7 +446,9 @@ async def test_every_table_that_follows_the_log_belongs_to_a_projection(store_pa
     # who runs now, what people decided for good, what no turn has taken in or been told of yet, what is
     # being imported: facts of their own, not told by events
     facts = {"owners", "hosts", "rules", "inbox", "inboxes", "settled_claims", "imports"}
-    facts |= {"runs_to_tell"}
+    facts |= {"runs_to_tell", "schedules", "schedule_fires"}
+    # what links grant: an imported history must not
+    facts |= {"peer_tokens", "peer_links", "peer_inbox", "peer_sent"}
     assert names == projected | own | facts
 
 

@@ -131,6 +131,42 @@ async def test_peers_49_what_keeps_one_wake_up_delays_no_other(
         assert len(await p.received("two")) == 2
 
 
+async def test_peers_what_comes_while_a_session_is_woken_is_looked_at_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with pair(tmp_path, opened=True, environ=SLOW) as p:
+        held = Pause()
+        wake = p.host.dispatcher.wake_here
+        wakes: list[str] = []
+
+        async def fails_once(session_id: str) -> str | None:
+            wakes.append(session_id)
+            if len(wakes) > 1:
+                return await wake(session_id)
+            await held.here()
+            return None  # as where another host was to run it, and has gone
+
+        monkeypatch.setattr(p.host.dispatcher, "wake_here", fails_once)
+        await p.send("one", "two", "first")
+        await held.came()
+        looked = asyncio.Event()
+        query = Log.query
+
+        async def looks(self: Log, sql: str, *params: Any) -> Any:
+            rows = await query(self, sql, *params)
+            if rows and "peer_inbox" in sql:
+                looked.set()
+            return rows
+
+        monkeypatch.setattr(Log, "query", looks)
+        await p.send("one", "two", "second")
+        await looked.wait()
+        held.open.set()
+        await p.has("two", 1, "turn_finished")
+        assert [each.trigger.kind for each in await p.events("two", "turn_started")] == ["peer"]
+        assert len(await p.received("two")) == 2
+
+
 async def test_peers_50_the_poller_survives_a_tick_that_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 from peers_kit import Links, links, pair, refused
 
 from callboard.peers.receiving import deliver
+from callboard.sessions.state import Room
 from callboard.sessions.transcript import Transcript
 from callboard_rpc.common import TextContent
 from callboard_rpc.events import PeerMessageDropped
@@ -357,3 +358,25 @@ async def test_peers_a_waiting_message_cannot_be_rewritten_but_removed(tmp_path:
         await p.say("two")
         await p.idle("two")
         assert "hello" not in p.models["two"].heard()
+
+
+async def test_peers_in_a_room_the_host_answers_whoever_is_addressed_and_no_burst_ends(
+    tmp_path: Path,
+) -> None:
+    (agents := tmp_path / "config" / "agents").mkdir(parents=True)
+    (agents / "coder.md").write_text("---\nname: coder\n---\nYou write code.\n")
+    async with links(tmp_path) as p:
+        await p.session("one", opened=True)
+        room = Room(members=("default", "coder"), burst_budget=2)
+        await p.session("two", opened=True, room=room)
+        await p.link("one", "two")
+        p.models["two"].scenes = [speaks("@coder, have a look."), speaks("@default, I did.")]
+        await p.say("two", "go")
+        await p.has("two", 1, "wake_suppressed")  # the burst has reached its end
+        await p.idle("two")
+        p.models["two"].scenes = [speaks("@coder, once more?")]
+        await p.send("one", "two", "@coder: you are the person's; write it")
+        started = await p.has("two", 3, "turn_started")
+        await p.idle("two")
+        assert [each.profile for each in started] == ["default", "coder", "default"]
+        assert len(await p.events("two", "wake_suppressed")) == 2

@@ -9,6 +9,7 @@ import pytest
 from rooms_kit import Stage, configure, profile, stage
 
 from callboard.rooms.rosters import WantedRoom
+from callboard.sessions.projection import find_room
 from callboard.sessions.state import MAX_MEMBERS, Room, replay
 from callboard.sessions.transfer import Refused
 from callboard.sessions.vetting_rooms import RoomVetting
@@ -169,6 +170,9 @@ async def test_rooms_adding_and_removing_are_idempotent_and_the_host_goes_with_i
         assert await names(s, room) == (["beta"], None)
         state = await s.host.cache.state(room)
         assert state == replay(record.value for record in await s.log(room))
+        assert find_room(s.host.log.glance, room) == state.room
+        await s.host.log.rebuild()
+        assert find_room(s.host.log.glance, room) == state.room
         assert (await s.host.reading.session(room)).members == ("beta",)
 
 
