@@ -392,5 +392,15 @@ def test_schedules_a_secret_in_a_prompt_is_not_kept(start: Start, tmp_path: Path
     assert secret.encode() not in (tmp_path / "store.db").read_bytes()
 
 
-def test_schedules_are_told_by_the_server_to_be_there(server: CheckedServer) -> None:
-    assert server.call("server/info")["features"]["schedules"] is True
+def greeted(server: CheckedServer) -> dict[str, bool]:
+    """The features that the answer to ``initialize`` tells of."""
+    return server.hello["capabilities"]["experimental"]["callboard"]["features"]
+
+
+def test_rooms_and_schedules_are_told_to_be_there_and_links_where_they_are_switched_on(
+    server: CheckedServer, start: Start
+) -> None:
+    for told in (greeted(server), server.call("server/info")["features"]):
+        assert (told["rooms"], told["schedules"], told["peers"]) == (True, True, False)
+    linked = start(environ={"CALLBOARD_FEATURES": "peers"})
+    assert greeted(linked)["peers"] is True
