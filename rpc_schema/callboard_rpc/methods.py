@@ -701,7 +701,7 @@ _TABLE = (
         params=MemberRemoveParams,
         result=RoomResult,
         mutates=True,
-        errors=(*_OPEN, *_STORE),
+        errors=(*_OPEN, "rootOnly", *_STORE),
         doc="Removes an agent from a session.",
     ),
     Method(

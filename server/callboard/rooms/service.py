@@ -100,7 +100,7 @@ class Rooms:
 
     async def remove(self, session_id: str, name: str, *, by: Actor) -> None:
         """Ends a member's part; the host's ends its being one. What waits for it is for whoever answers then.
-        One that takes no part stays away. Raises sessionNotFound, sessionClosed, sessionArchived."""
+        One that takes no part stays away. Raises sessionNotFound, sessionClosed, sessionArchived, rootOnly."""
 
         def commit(tx: Transaction) -> None:
             _must_be_open(tx, session_id)

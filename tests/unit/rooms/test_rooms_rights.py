@@ -8,6 +8,7 @@ from rooms_kit import Actors, Stage, configure, profile, stage, users
 
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import AgentSpawned
+from callboard_rpc.methods import METHODS
 from harness.inside import CLIENT
 from harness.puppets import calls, of, speaks
 
@@ -121,3 +122,7 @@ async def test_rooms_a_child_s_session_is_no_room(tmp_path: Path) -> None:
         with pytest.raises(CallboardError, match="add members to ses_") as error:
             await s.rooms.add(child_id, "beta", host=False, by=CLIENT)
         assert error.value.kind == "rootOnly"
+        with pytest.raises(CallboardError) as error:
+            await s.rooms.remove(child_id, "beta", by=CLIENT)
+        assert error.value.kind == "rootOnly"
+        assert error.value.kind in METHODS["session/memberRemove"].errors
