@@ -80,7 +80,7 @@ def completed(tx: Transaction, kept: Kept, *, anew: bool) -> Kept:
         if profile is None:
             raise invalid(
                 f"{schedule.profile[:80]!r} takes no part in session {session_id}; add it there "
-                "(session/membersAdd), or name the session's own profile"
+                "(session/memberAdd), or name the session's own profile"
             )
         schedule = attrs.evolve(schedule, profile=profile)
     redact = tx.writing.redact

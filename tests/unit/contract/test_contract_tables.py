@@ -1,11 +1,14 @@
 """The method table and the error registry hold together, and tell what the protocol promises."""
 
+import re
+from pathlib import Path
 from typing import Any, get_origin
 
 import attrs
 import orjson
 import pytest
 
+import callboard
 from callboard_rpc import published
 from callboard_rpc.errors import BY_CODE, ERRORS, CallboardError
 from callboard_rpc.events import EVENT_NAMES, EVENT_TYPES
@@ -101,3 +104,19 @@ def test_an_error_on_the_wire_has_what_clients_switch_on() -> None:
 def test_the_version_that_is_described_can_be_spoken() -> None:
     assert PROTOCOL_VERSION in SUPPORTED_VERSIONS
     assert TABLE["protocolVersion"] == PROTOCOL_VERSION
+
+
+def test_what_a_text_tells_to_call_can_be_called() -> None:
+    """Errors and documents name the way out, and so name methods."""
+    families = {name.partition("/")[0] for name in METHODS if "/" in name and name[0] != "$"}
+    named = re.compile(rf"(?<![\w/.])(?:{'|'.join(sorted(families))})/[a-z][A-Za-z]*\b(?![/.*])")
+    root = Path(callboard.__file__).parents[2]
+    texts = [*(root / "server").rglob("*.py"), *(root / "docs").glob("*.md"), root / "README.md"]
+    assert len(texts) > 100
+    wrong = [
+        (str(path.relative_to(root)), name)
+        for path in texts
+        for name in named.findall(path.read_text())
+        if name not in METHODS
+    ]
+    assert wrong == []
