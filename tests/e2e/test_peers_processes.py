@@ -1,4 +1,4 @@
-"""Links between sessions of several real servers on one store (interrupts-and-peers 38, 42, 45, 46, 49-51)."""
+"""Links between sessions of several real servers on one store (interrupts-and-peers 38, 41, 42, 44-46, 49-51)."""
 
 import sqlite3
 from collections.abc import Callable, Generator, Iterable, Sequence
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness.process import RpcError, ServerProcess, scenario
+from harness.process import Gone, RpcError, ServerProcess, scenario
 
 SCENE = """
 rules:
@@ -122,6 +122,34 @@ def test_peers_38_of_twenty_processes_that_accept_one_token_one_does(tmp_path: P
         assert peer["sessionId"] == guests[won[0]]
         assert peer["oneWay"] is False
         assert len(_rows(tmp_path, "SELECT * FROM peer_links")) == 2
+
+
+@pytest.mark.parametrize("point", ["deciding", "committed", "told"])
+def test_peers_41_who_dies_as_it_accepts_has_made_both_consents_or_none(
+    tmp_path: Path, point: str
+) -> None:
+    dying = {**ON, "CALLBOARD_FAULT": f"peers.accept.{point}"}
+    with _servers(tmp_path, 1) as (one,), _servers(tmp_path, 1, environ=dying) as (two,):
+        work = tmp_path / "work"
+        first, second = one.create(work), two.create(work)
+        token = one.call("peer/invite", sessionId=first)["token"]
+        accept = {"sessionId": second, "token": token, "idempotencyKey": "once"}
+        with pytest.raises(Gone):
+            two.call("peer/accept", **accept)
+        links = {(first, second), (second, first)}
+        rows = _rows(tmp_path, "SELECT session_id, peer_id FROM peer_links")
+        used = _rows(tmp_path, "SELECT accepted_by FROM peer_tokens")
+        if point == "deciding":
+            assert (rows, used) == ([], [(None,)])
+        else:
+            assert (set(rows), used) == (links, [(second,)])
+        # whoever asks again by its key is told what it would have been told
+        with _servers(tmp_path, 1) as (three,):
+            assert three.call("peer/accept", **accept)["peer"]["sessionId"] == first
+        assert set(_rows(tmp_path, "SELECT session_id, peer_id FROM peer_links")) == links
+        for session_id in (first, second):
+            told = [e["type"] for e in one.events(session_id)]
+            assert told.count("peer_linked") == 1
 
 
 @pytest.mark.parametrize("count", [2, 8])
