@@ -229,6 +229,10 @@ async def test_peers_42_consent_is_read_again_when_it_is_delivered(tmp_path: Pat
         assert "unwanted" not in p.models["two"].heard()
         assert _bodies(await p.received("one")) == ["wanted"]
         assert p.rows("peer_inbox") == []
+        # nobody has read it, so it is no repetition when it is said anew
+        await p.link("one", "two")
+        again = await p.send("one", "two", "unwanted")
+        assert (again.repeated, again.message_id == sent.message_id) == (False, False)
 
 
 # --- a session that is idle ---------------------------------------------------------------------

@@ -7,6 +7,7 @@ import pytest
 from peers_kit import Clock, links, pair, refused
 
 from callboard.peers.capsule import MAX_CHARS
+from callboard.peers.frame import said_in
 from callboard.peers.sending import Sent
 from callboard_rpc.events import PeerMessageSent
 from harness.inside import CLIENT
@@ -205,3 +206,18 @@ async def test_peers_a_secret_reaches_neither_the_inbox_nor_a_log(tmp_path: Path
         assert secret not in p.models["two"].heard()
     for path in filter(Path.is_file, tmp_path.rglob("*.db*")):
         assert secret.encode() not in path.read_bytes(), path
+
+
+async def test_peers_a_long_message_that_grows_as_its_secret_leaves_it_arrives(
+    tmp_path: Path,
+) -> None:
+    secret = "k3y-Of-0thers"
+    async with pair(tmp_path, leaves=True, environ={"OPENAI_API_KEY": secret}) as p:
+        await p.send("one", "two", f"{secret} {'x' * (MAX_CHARS - len(secret) - 1)}")
+        await p.say("two")
+        await p.idle("two")
+        (message,) = await p.received("two")
+        body = said_in(message.content[0].text)
+        assert body.startswith("[redacted:")
+        assert len(body) == MAX_CHARS
+        assert await p.events("two", "peer_message_dropped") == []
