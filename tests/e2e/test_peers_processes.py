@@ -267,6 +267,20 @@ def test_peers_46_a_session_that_was_opened_and_never_ran_is_woken_within_two_po
         assert took.total_seconds() < 2 * 2.0
 
 
+def test_peers_46_the_first_message_of_a_new_link_is_heard_of_without_a_poll(
+    tmp_path: Path,
+) -> None:
+    never = {**ON, "CALLBOARD_PEERS_POLL_MS": "3600000"}
+    with _servers(tmp_path, 2, environ=never) as (one, two):
+        work = tmp_path / "work"
+        first, second = one.create(work), two.create(work)
+        _link(one, first, two, second)
+        _send(one, first, second, "hello")
+        _follow(two)
+        two.told(lambda e: e["sessionId"] == second and e["type"] == "turn_finished")
+        assert "hello" in str(_received(two, second))
+
+
 @pytest.mark.parametrize("count", [2, 8])
 def test_peers_49_a_session_that_works_long_delays_no_other_of_its_process(
     tmp_path: Path, count: int

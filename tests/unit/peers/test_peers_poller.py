@@ -12,6 +12,7 @@ from peers_kit import Links, links, pair
 from callboard.log.log import Log
 from callboard.models.base import ModelEvent, ModelRequest
 from callboard_rpc.errors import CallboardError
+from harness.inside import CLIENT
 from harness.puppets import PATIENCE_S, Pause, fails, pauses
 
 pytestmark = pytest.mark.anyio
@@ -47,6 +48,32 @@ async def test_peers_46_what_was_not_heard_of_is_found_by_looking(tmp_path: Path
         await p.put("one", "two", capsule, "msg_quiet")  # no event tells of it
         await p.has("two", 1, "turn_finished")
         assert "unheard of" in p.models["two"].heard()
+
+
+async def test_peers_a_session_that_is_archived_is_woken_when_it_is_back(tmp_path: Path) -> None:
+    async with pair(tmp_path, environ=SLOW) as p:
+        await p.session("three", opened=True)
+        await p.link("one", "three")
+        await p.send("one", "two", "hello")
+        await p.host.sessions.set_archived(p.ids["two"], archived=True, by=CLIENT)
+        p.host.opened.note(p.ids["two"])
+        await p.send("one", "three", "it looks")
+        await p.has("three", 1, "turn_finished")
+        assert p.waiting("two") == 1
+        await p.host.sessions.set_archived(p.ids["two"], archived=False, by=CLIENT)
+        await p.has("two", 1, "turn_finished")
+        assert "hello" in p.models["two"].heard()
+
+
+async def test_peers_55_a_deleted_session_is_looked_after_no_more(tmp_path: Path) -> None:
+    async with pair(tmp_path, opened=True, environ=SLOW) as p:
+        await _polls(p)
+        assert p.ids["two"] in p.host.opened
+        await p.host.sessions.delete(p.ids["two"], by=CLIENT)
+        async with asyncio.timeout(PATIENCE_S):
+            while p.ids["two"] in p.host.opened:
+                await asyncio.sleep(0)
+        assert p.ids["one"] in p.host.opened
 
 
 async def test_peers_messages_that_come_one_by_one_all_arrive(tmp_path: Path) -> None:
