@@ -1,5 +1,8 @@
 """``peer/*`` over the wire: what a person does to link sessions, and what is refused."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -40,6 +43,20 @@ def _linked(server: CheckedServer) -> tuple[str, str]:
     token = server.call("peer/invite", sessionId=one)["token"]
     server.call("peer/accept", sessionId=two, token=token)
     return one, two
+
+
+def _store(folder: Path, *arguments: str) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "callboard", "store", *arguments],
+        env={
+            **os.environ,
+            "HOME": str(folder / "home"),
+            "CALLBOARD_STORE": str(folder / "store.db"),
+            "CALLBOARD_CONFIG_DIR": str(folder / "home" / "config"),
+        },
+        check=True,
+        capture_output=True,
+    )
 
 
 def _refused(server: CheckedServer, method: str, **params: Any) -> RpcError:
@@ -156,6 +173,33 @@ def test_peers_52_a_send_that_is_retried_with_its_key_after_a_restart_is_one_mes
     server.kill()
     again = start(client_id="c").call("peer/send", **params)
     assert (again["messageId"], again["repeated"]) == (first["messageId"], False)
+
+
+def test_peers_a_restored_store_has_links_and_tokens_as_they_were_when_it_was_backed_up(
+    start: Start, tmp_path: Path
+) -> None:
+    server = start()
+    one, two = _linked(server)
+    before = server.call("peer/invite", sessionId=one)["token"]
+    _store(tmp_path, "backup", str(tmp_path / "b.db"))
+    three = server.create(tmp_path / "work")
+    since = server.call("peer/invite", sessionId=two)["token"]
+    server.call("peer/accept", sessionId=three, token=before)
+    server.call("peer/leave", sessionId=one, peerId=two)
+    with server:
+        pass
+    _store(tmp_path, "restore", str(tmp_path / "b.db"))
+    again = start()
+    (peer,) = again.call("peer/list", sessionId=one)["peers"]
+    assert (peer["sessionId"], peer["oneWay"]) == (two, False)
+    assert types(again.events(one)).count("peer_unlinked") == 0
+    other = again.create(tmp_path / "work")
+    refused = _refused(again, "peer/accept", sessionId=other, token=since)
+    assert refused.kind == "tokenInvalid"
+    again.call("peer/accept", sessionId=other, token=before)  # nobody in this store has used it
+    assert _refused(again, "peer/accept", sessionId=two, token=before).kind == "tokenInvalid"
+    assert again.call("peer/send", sessionId=one, to=two, text="hello")["repeated"] is False
+    again.wait(two)
 
 
 @pytest.mark.parametrize("way", ["get", "subscribe", "tree", "prompt", "list", "fork"])
