@@ -168,6 +168,10 @@ async def test_rooms_adding_and_removing_are_idempotent_and_the_host_goes_with_i
         assert await names(s, room) == (["beta"], None)
         await s.rooms.remove(room, "alpha", by=CLIENT)
         assert await names(s, room) == (["beta"], None)
+        # whose session it was has left, and comes back with nobody
+        await s.rooms.add(room, "gamma", host=False, by=CLIENT)
+        assert await names(s, room) == (["beta", "gamma"], None)
+        await s.rooms.remove(room, "gamma", by=CLIENT)
         state = await s.host.cache.state(room)
         assert state == replay(record.value for record in await s.log(room))
         assert find_room(s.host.log.glance, room) == state.room

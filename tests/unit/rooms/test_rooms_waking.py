@@ -263,6 +263,22 @@ async def test_rooms_what_a_rewind_takes_away_is_not_counted_and_nothing_of_it_i
         assert await s.host.log.query("SELECT * FROM bursts") == []
 
 
+async def test_rooms_a_rewind_does_not_count_what_was_said_before_a_room_was_made_anew(
+    tmp_path: Path,
+) -> None:
+    async with stage(tmp_path, arguing("alpha", "beta")) as s:
+        room = await s.room("alpha", "beta", budget=2)
+        await s.told(room, "discuss")
+        for name in ("alpha", "beta"):
+            await s.rooms.remove(room, name, by=CLIENT)
+        await s.rooms.add(room, "gamma", host=False, by=CLIENT)
+        assert s.burst(room) == 0
+        await s.told(room, "@gamma hello")
+        turns, _ = await s.host.reading.turns(room)
+        await s.host.rewinding.rewind(room, turns[-1].turn_id, by=CLIENT)
+        assert s.burst(room) == 0
+
+
 async def test_rooms_a_store_with_rooms_is_what_its_log_says(tmp_path: Path) -> None:
     async with stage(tmp_path, arguing("alpha", "beta")) as s:
         room = await s.room("alpha", "beta", budget=2)
