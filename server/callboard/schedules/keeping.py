@@ -19,7 +19,7 @@ from .state import Kept
 from .triggers import invalid
 
 _KEPT_OF_AGENT = 20
-"""How many of those that an agent has made are kept when they are over."""
+"""How many of an agent's single instants are kept when they are over."""
 
 
 @frozen(kw_only=True)
@@ -42,22 +42,15 @@ def check_room(tx: Transaction, limits: ScheduleSettings) -> None:
         )
 
 
-def tidy_of_agent(tx: Transaction, session_id: str) -> None:
-    """Takes away what an agent has long been woken by."""
+def check_room_of_agent(tx: Transaction, limits: ScheduleSettings, session_id: str) -> None:
+    """Takes away what an agent has long been woken by. Raises limitReached when it has as many as it may."""
     for (schedule_id,) in tx.all(SQL["finished_of_agent"], session_id, _KEPT_OF_AGENT):
         delete(tx, schedule_id)
-
-
-def check_room_of_agent(
-    tx: Transaction, limits: ScheduleSettings, session_id: str, schedule_id: str
-) -> None:
-    """Raises limitReached when an agent has as many beside this one as it may. One that it has switched off counts,
-    or it could have any number, and switch them all on."""
-    count: int = tx.value(SQL["count_of_agent"], session_id, schedule_id)
+    count: int = tx.value(SQL["count_of_agent"], session_id)
     if count >= limits.max_of_agent:
         raise CallboardError(
             "limitReached",
-            f"{count} schedules of this session are switched on or paused, and no more than "
+            f"{count} schedules of this session are switched on, and no more than "
             f"{limits.max_of_agent} may be (schedules.max_of_agent); delete one",
         )
 

@@ -118,10 +118,7 @@ class Schedules:
         def commit(tx: Transaction) -> Schedule:
             if maker is not None:
                 assert_fence(tx, maker.grant)
-                keeping.tidy_of_agent(tx, maker.session_id)
-                keeping.check_room_of_agent(
-                    tx, self._limits, maker.session_id, kept.schedule.schedule_id
-                )
+                keeping.check_room_of_agent(tx, self._limits, maker.session_id)
             keeping.check_room(tx, self._limits)
             made = keeping.completed(tx, kept, anew=True)
             put(tx, made)
@@ -178,8 +175,6 @@ class Schedules:
             if cwd is not None:
                 changed = keeping.placed(changed, cwd)
             switched_on = changed.schedule.enabled and not kept.schedule.enabled
-            if switched_on and maker is not None:
-                keeping.check_room_of_agent(tx, self._limits, maker.session_id, params.schedule_id)
             anew = switched_on or isinstance(params.target, ScheduleTarget)
             changed = keeping.completed(tx, changed, anew=anew)
             put(tx, changed)

@@ -135,32 +135,6 @@ async def test_schedules_an_agent_has_no_more_than_its_limit(tmp_path: Path) -> 
         assert said_.startswith(("limit_reached", "name_in_use"))
 
 
-async def test_schedules_an_agent_gets_round_its_limit_by_no_change(tmp_path: Path) -> None:
-    async with stage(tmp_path, environ={"CALLBOARD_SCHEDULES_MAX_OF_AGENT": "2"}) as s:
-        session_id = await s.session()
-        await s.use(
-            session_id,
-            create(cron="0 * * * *", name="a"),
-            create(every_seconds=600, max_fires=1, name="b"),
-        )
-        # what it has paused is still its own
-        await s.use(session_id, update("a", enabled=False))
-        (said,) = await s.use(session_id, create(cron="0 * * * *", name="c"))
-        assert said.startswith("limit_reached")
-        assert "delete one" in said
-        (said,) = await s.use(session_id, update("a", enabled=True))
-        assert "next" in said
-        # what is over makes room, which it does not get back by being switched on
-        s.clock.move(seconds=600)
-        await s.look()
-        await s.idle(session_id)
-        (said,) = await s.use(session_id, create(cron="0 * * * *", name="c"))
-        assert "next" in said
-        (said,) = await s.use(session_id, update("b", enabled=True, max_fires=9))
-        assert said.startswith("limit_reached")
-        assert [each.name for each in mine(s, session_id) if each.enabled] == ["c", "a"]
-
-
 async def test_schedules_what_is_over_of_an_agent_does_not_grow_for_ever(tmp_path: Path) -> None:
     async with stage(tmp_path) as s:
         session_id = await s.session()
@@ -171,21 +145,6 @@ async def test_schedules_what_is_over_of_an_agent_does_not_grow_for_ever(tmp_pat
             await s.idle(session_id)
         await s.use(session_id, once(30, name="last"))
         assert len(mine(s, session_id)) == 21
-
-
-async def test_schedules_what_has_reached_its_bound_of_an_agent_does_not_grow_for_ever(
-    tmp_path: Path,
-) -> None:
-    async with stage(tmp_path) as s:
-        session_id = await s.session()
-        for n in range(22):
-            await s.use(session_id, create(every_seconds=60, max_fires=1, name=f"n{n}"))
-            s.clock.move(seconds=60)
-            await s.look()
-            await s.idle(session_id)
-        await s.use(session_id, create(cron="0 * * * *", name="last"))
-        names = [each.name for each in mine(s, session_id)]
-        assert names == ["last", *(f"n{n}" for n in reversed(range(2, 22)))]
 
 
 async def test_schedules_those_of_others_look_as_if_they_were_not_there(tmp_path: Path) -> None:
