@@ -79,6 +79,13 @@ def announce(stage: Stage, server: ServerProcess) -> None:
     _rest(server, root)
 
 
+def declare(stage: Stage, server: ServerProcess) -> None:
+    """A model declares that all is implemented."""
+    root = _root(stage, server)
+    stage.prompt(server, root, "declare it")
+    server.wait(root)
+
+
 # --- scenes that begin with the death of another server -----------------------------------------
 
 

@@ -73,6 +73,8 @@ rules:
     answer: [{say: "I say no, @default."}]
   - when: {last_user: {regex: '(?s)<member name="two">.{0,99}</member>$'}}
     answer: [{say: "And I say yes, @two."}]
+  - when: {last_user: {regex: "^declare"}, step: 0}
+    answer: [{call: {tool: complete, arguments: {implementation_done: true}}}]
   - when: {last_user: {regex: "^gather"}}
     answer: [{say: "What do you say, @two?"}]
   - when: {last_user: {regex: "^bulky"}}

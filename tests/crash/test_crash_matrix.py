@@ -107,6 +107,7 @@ COMMITS: dict[str, tuple[Play, ...]] = {
     "approvals.expire_due": (scenes.expire,),
     "approvals.remove_rule": (scenes.change,),
     "approvals.settle": (scenes.approve_for_good,),
+    "groups.complete": (groups.declare,),
     "groups.decided": (groups.tend, groups.assign, groups.take_over),
     "groups.recover": (groups.take_over, groups.take_over_agent),
     "groups.send": (groups.announce, groups.take_over_agent),
