@@ -50,7 +50,7 @@ def check_room_of_agent(tx: Transaction, limits: ScheduleSettings, session_id: s
     if count >= limits.max_of_agent:
         raise CallboardError(
             "limitReached",
-            f"{count} schedules of this session are switched on, and no more than "
+            f"this session has {count} schedules of its agent's that are not over, and no more than "
             f"{limits.max_of_agent} may be (schedules.max_of_agent); delete one",
         )
 

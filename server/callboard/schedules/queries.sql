@@ -65,8 +65,10 @@ SELECT 1 FROM schedules WHERE profile = ? AND name = ? AND schedule_id <> ?;
 -- name: count_schedules
 SELECT count(*) FROM schedules;
 
+-- All but single instants that are over.
 -- name: count_of_agent
-SELECT count(*) FROM schedules WHERE created_by = ? AND enabled = 1;
+SELECT count(*) FROM schedules
+WHERE created_by = ? AND (enabled = 1 OR json_extract(trigger, '$.at') IS NULL);
 
 -- What an agent has made that is over, but for the newest: nobody else would ever take it away.
 -- name: finished_of_agent

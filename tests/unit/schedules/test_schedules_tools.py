@@ -135,6 +135,21 @@ async def test_schedules_an_agent_has_no_more_than_its_limit(tmp_path: Path) -> 
         assert said_.startswith(("limit_reached", "name_in_use"))
 
 
+async def test_schedules_switching_off_makes_no_room_for_more_and_on_needs_it(
+    tmp_path: Path,
+) -> None:
+    async with stage(tmp_path, environ={"CALLBOARD_SCHEDULES_MAX_OF_AGENT": "2"}) as s:
+        session_id = await s.session()
+        await s.use(session_id, create(cron="0 * * * *", name="a"), once(name="b"))
+        await s.use(session_id, update("a", enabled=False))
+        (said,) = await s.use(session_id, once(name="c"))
+        assert said.startswith("limit_reached")
+        await s.use(session_id, update("b", enabled=False))
+        await s.use(session_id, once(name="d"))
+        (said,) = await s.use(session_id, update("b", enabled=True))
+        assert said.startswith("limit_reached")
+
+
 async def test_schedules_what_is_over_of_an_agent_does_not_grow_for_ever(tmp_path: Path) -> None:
     async with stage(tmp_path) as s:
         session_id = await s.session()
