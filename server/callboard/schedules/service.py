@@ -172,6 +172,10 @@ class Schedules:
             if kept is None:
                 raise not_found(params.schedule_id)
             changed = rules.changed(kept, params, now)
+            if maker is not None:
+                keeping.check_resumed(
+                    tx, self._limits, maker.session_id, kept.schedule, changed.schedule
+                )
             if cwd is not None:
                 changed = keeping.placed(changed, cwd)
             switched_on = changed.schedule.enabled and not kept.schedule.enabled
