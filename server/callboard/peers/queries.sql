@@ -105,11 +105,15 @@ JOIN events e ON e.session_id = t.session_id AND e.seq = t.seq
 WHERE t.session_id = ? AND t.state = 'pending' AND t.kind = 'peer'
   AND json_extract(e.data, '$.author.id') = ? ORDER BY t.seq;
 
--- Open, owned by nobody, and no turn of it waits for an approval.
+-- Open, owned by nobody, no turn of it waits for an approval, and nothing lies there that wakes nobody since it was
+-- imported: a turn would take that along, whoever begins it, and what a peer says is nobody's leave for it.
 -- name: is_idle
 SELECT 1 FROM sessions s LEFT JOIN owners o ON o.session_id = s.session_id
 WHERE s.session_id = ? AND s.closed = 0 AND s.archived = 0 AND o.fence IS NULL
-  AND NOT EXISTS (SELECT 1 FROM turns p WHERE p.session_id = s.session_id AND p.state = 'parked');
+  AND NOT EXISTS (SELECT 1 FROM turns p WHERE p.session_id = s.session_id AND p.state = 'parked')
+  AND NOT EXISTS (SELECT 1 FROM triggers t JOIN heads h ON h.session_id = t.session_id
+                  WHERE t.session_id = s.session_id AND t.state = 'pending'
+                    AND t.seq <= max(h.imported_through, h.held_through));
 
 -- Of these sessions, those that are so and for which something waits.
 -- name: to_wake
@@ -117,7 +121,10 @@ SELECT s.session_id FROM json_each(?) j JOIN sessions s ON s.session_id = j.valu
 LEFT JOIN owners o ON o.session_id = s.session_id
 WHERE s.closed = 0 AND s.archived = 0 AND o.fence IS NULL
   AND EXISTS (SELECT 1 FROM peer_inbox b WHERE b.recipient_id = s.session_id AND b.dead IS NULL)
-  AND NOT EXISTS (SELECT 1 FROM turns p WHERE p.session_id = s.session_id AND p.state = 'parked');
+  AND NOT EXISTS (SELECT 1 FROM turns p WHERE p.session_id = s.session_id AND p.state = 'parked')
+  AND NOT EXISTS (SELECT 1 FROM triggers t JOIN heads h ON h.session_id = t.session_id
+                  WHERE t.session_id = s.session_id AND t.state = 'pending'
+                    AND t.seq <= max(h.imported_through, h.held_through));
 
 -- What nobody needs any more.
 
