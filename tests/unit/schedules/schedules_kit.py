@@ -138,7 +138,7 @@ def schedules_in(host: Host, clock: Clock) -> Schedules:
         settings=host.settings_for,
         profiles=host.profiles_for,
         now=clock.now,
-        fires=True,
+        fires=False,  # the engine of the host is off
     )
 
 
