@@ -1,10 +1,11 @@
 -- name: standing
 SELECT closed, archived, parent_id IS NULL, title FROM sessions WHERE session_id = ?;
 
--- Invitations.
+-- Invitations. One that was made long after now was so by a clock that has been put back since, and is none.
 
 -- name: count_invitations
-SELECT count(*) FROM peer_tokens WHERE inviter_id = ? AND accepted_by IS NULL AND expires_at >= ?;
+SELECT count(*) FROM peer_tokens
+WHERE inviter_id = ? AND accepted_by IS NULL AND expires_at >= ? AND created_at <= ?;
 
 -- name: insert_token
 INSERT INTO peer_tokens (token_hash, inviter_id, created_at, expires_at) VALUES (?, ?, ?, ?);
@@ -12,12 +13,12 @@ INSERT INTO peer_tokens (token_hash, inviter_id, created_at, expires_at) VALUES 
 -- Of all who try at once, one succeeds; whoever has invited does not.
 -- name: take_token
 UPDATE peer_tokens SET accepted_by = ?1, accepted_at = ?2
-WHERE token_hash = ?3 AND accepted_by IS NULL AND expires_at >= ?2 AND inviter_id <> ?1
+WHERE token_hash = ?3 AND accepted_by IS NULL AND expires_at >= ?2 AND created_at <= ?4 AND inviter_id <> ?1
 RETURNING inviter_id;
 
 -- name: own_token
 SELECT 1 FROM peer_tokens
-WHERE token_hash = ? AND inviter_id = ? AND accepted_by IS NULL AND expires_at >= ?;
+WHERE token_hash = ? AND inviter_id = ? AND accepted_by IS NULL AND expires_at >= ? AND created_at <= ?;
 
 -- Consent.
 
@@ -57,7 +58,7 @@ WHERE EXISTS (SELECT 1 FROM peer_links l WHERE l.session_id = j.value OR l.peer_
 
 -- name: said_lately
 SELECT message_id FROM peer_sent
-WHERE sender_id = ? AND recipient_id = ? AND digest = ? AND at >= ? ORDER BY at LIMIT 1;
+WHERE sender_id = ? AND recipient_id = ? AND digest = ? AND at BETWEEN ? AND ? ORDER BY at LIMIT 1;
 
 -- name: sent_since
 SELECT count(*), min(at) FROM peer_sent WHERE sender_id = ? AND at > ?;
@@ -68,8 +69,9 @@ SELECT count(*) FROM peer_inbox WHERE recipient_id = ? AND dead IS NULL;
 -- name: insert_sent
 INSERT INTO peer_sent (message_id, sender_id, recipient_id, digest, at) VALUES (?, ?, ?, ?, ?);
 
+-- What is long gone, and what is long after now, by a clock that has been put back since.
 -- name: prune_sent
-DELETE FROM peer_sent WHERE sender_id = ? AND at <= ?;
+DELETE FROM peer_sent WHERE sender_id = ? AND (at <= ? OR at > ?);
 
 -- What was never delivered may be said again. It was sent, and counts for that, all the same.
 -- name: forget_digest
