@@ -35,7 +35,7 @@ demo-group: setup ## a lead and three workers share a task board through a crash
 
 test: setup ## the tests, but for soak runs and real models
 	@.ci/left-out
-	@$(PYTEST) -n $(JOBS) --maxprocesses 8 -m "not soak and not real_model" $(ARGS)
+	@$(PYTEST) -n $(JOBS) --dist worksteal --maxprocesses 8 -m "not soak and not real_model" $(ARGS)
 
 check: setup ## lint, format, types, import contracts, generated schema, house rules
 	$(BIN)/ruff check .

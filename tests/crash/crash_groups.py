@@ -1,7 +1,9 @@
 """Scenes at a task board, and what must hold of groups after a crash."""
 
+import sqlite3
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 from crash_ledger import Event, Snapshot, held
@@ -9,6 +11,7 @@ from crash_scenes import Play
 from crash_stage import Stage, die
 from crash_zygote import ForkedServer
 
+from callboard.groups.projection import PROJECTION
 from harness.process import ServerProcess
 
 # --- what clients do ----------------------------------------------------------------------------
@@ -99,6 +102,7 @@ def _dies_at_the_board(stage: Stage) -> None:
         task_id = _change(stage, first, "taskCreate", root, title="first")
         _change(stage, first, "taskClaim", root, taskId=task_id)
         first.kill()
+    _lose_tables(stage)
 
 
 def take_over(stage: Stage, server: ServerProcess) -> None:
@@ -111,6 +115,14 @@ def take_over(stage: Stage, server: ServerProcess) -> None:
 
 def _dies_spawning(stage: Stage) -> None:
     die(stage, "agents.spawn.committed", assign)
+    _lose_tables(stage)
+
+
+def _lose_tables(stage: Stage) -> None:
+    """What the next server makes anew from the log: it writes nothing where nothing is missing."""
+    with closing(sqlite3.connect(stage.store)) as store, store:
+        for table in PROJECTION.tables:
+            store.execute(f"DELETE FROM {table}")
 
 
 def take_over_agent(stage: Stage, server: ServerProcess) -> None:

@@ -67,7 +67,7 @@ def _check_count_of_agent(tx: Transaction, limits: ScheduleSettings, session_id:
     if count >= limits.max_of_agent:
         raise CallboardError(
             "limitReached",
-            f"{count} schedules of this session are switched on or paused, and no more than "
+            f"this session has {count} schedules of its agent's that are not over, and no more than "
             f"{limits.max_of_agent} may be (schedules.max_of_agent); delete one",
         )
 
@@ -97,7 +97,7 @@ def completed(tx: Transaction, kept: Kept, *, anew: bool) -> Kept:
         if profile is None:
             raise invalid(
                 f"{schedule.profile[:80]!r} takes no part in session {session_id}; add it there "
-                "(session/membersAdd), or name the session's own profile"
+                "(session/memberAdd), or name the session's own profile"
             )
         schedule = attrs.evolve(schedule, profile=profile)
     redact = tx.writing.redact

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from attrs import define, field
 
@@ -129,17 +129,10 @@ class Stage:
                 await self.host.log.moved(position)
 
 
-def schedules_in(host: Host, clock: Clock) -> Schedules:
-    """The schedules of a host, by the test's clock."""
-    return Schedules(
-        host.log,
-        host.dispatcher,
-        limits=host.settings.schedules,
-        settings=host.settings_for,
-        profiles=host.profiles_for,
-        now=clock.now,
-        fires=False,  # the engine of the host is off
-    )
+def schedules_of(host: Host) -> Schedules:
+    service = host.services["schedules"]
+    assert isinstance(service, Schedules)
+    return service
 
 
 @asynccontextmanager
@@ -159,8 +152,6 @@ async def stage(
 
         host.catalog.resolve = resolve  # type: ignore[method-assign]
         clock = clock or Clock()
-        schedules = schedules_in(host, clock)
-        cast("dict[str, Any]", host.services)["schedules"] = (
-            schedules  # tools go by this clock, too
-        )
+        schedules = schedules_of(host)
+        schedules.now = clock.now
         yield Stage(host, puppet, folder, clock, schedules, Engine(schedules))

@@ -377,6 +377,45 @@ async def test_schedules_a_fresh_session_that_is_at_work_has_the_tick_skipped(
         await s.until(schedule, "completed", "skipped", "completed")
 
 
+async def test_schedules_what_waits_is_woken_though_the_end_before_it_was_not_heard_of(
+    tmp_path: Path,
+) -> None:
+    pause = Pause()
+    async with stage(tmp_path, pauses(pause, "one."), speaks("two.")) as s:
+        schedule = await s.make(overlap="queue")
+        await s.at(MINUTES[1])
+        await pause.came()
+        await s.at(MINUTES[2])
+        heard = s.schedules.reading.waiting_behind
+
+        def unreadable(_: str) -> tuple[str, ...]:
+            raise CallboardError("storeIo", "the disk stumbled")
+
+        s.schedules.reading.waiting_behind = unreadable  # type: ignore[method-assign]
+        pause.open.set()
+        await s.until(schedule, "completed", "queued")
+        s.schedules.reading.waiting_behind = heard  # type: ignore[method-assign]
+        assert s.schedules.changed.is_set()
+        await s.look()
+        await s.until(schedule, "completed", "completed")
+
+
+async def test_schedules_a_fire_whose_session_is_deleted_under_it_has_ended(tmp_path: Path) -> None:
+    pause = Pause()
+    async with stage(tmp_path, pauses(pause)) as s:
+        schedule = await s.make(overlap="queue")
+        await s.at(MINUTES[1])
+        await pause.came()
+        await s.at(MINUTES[2])
+        first, second = await s.until(schedule, "running", "queued")
+        assert first.session_id is not None
+        deleted = first.session_id
+        await s.host.log.transact(lambda tx: tx.delete_session(deleted, actor=CLIENT))
+        await s.until(schedule, "cancelled", "completed")
+        assert second.session_id != first.session_id
+        pause.open.set()
+
+
 # --- where ----------------------------------------------------------------------------------------------
 
 

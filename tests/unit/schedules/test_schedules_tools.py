@@ -149,7 +149,11 @@ async def test_schedules_an_agent_gets_no_further_by_pausing_or_resuming(tmp_pat
         )
         assert all(each.startswith("[sched_") for each in said)
         (said_,) = await s.use(session_id, update("over", max_fires=9, enabled=True))
-        assert said_.startswith("limit_reached: 2 schedules of this session"), said_
+        assert said_.startswith("limit_reached: this session has 2 schedules"), said_
+        (said_,) = await s.use(
+            session_id, update("over", max_fires=9, cron="0 * * * *", enabled=True)
+        )
+        assert said_.startswith("limit_reached"), said_
         await s.use(session_id, update("a", enabled=False))
         (said_,) = await s.use(session_id, create(cron="0 * * * *", name="c"))
         assert said_.startswith("limit_reached"), said_
@@ -169,6 +173,22 @@ async def test_schedules_an_agent_is_not_woken_at_once(tmp_path: Path) -> None:
         assert said.startswith("invalid_schedule: at is 29.999 s from now"), said
         (schedule,) = mine(s, session_id)
         assert schedule.next_at == "2031-05-17T09:00:30.000Z"
+
+
+async def test_schedules_switching_off_makes_no_room_for_more(
+    tmp_path: Path,
+) -> None:
+    async with stage(tmp_path, environ={"CALLBOARD_SCHEDULES_MAX_OF_AGENT": "2"}) as s:
+        session_id = await s.session()
+        await s.use(session_id, create(cron="0 * * * *", name="a"), once(name="b"))
+        await s.use(session_id, update("a", enabled=False))
+        (said,) = await s.use(session_id, once(name="c"))
+        assert said.startswith("limit_reached")
+        await s.use(session_id, update("b", enabled=False))
+        (said,) = await s.use(session_id, once(name="d"))
+        assert said.startswith("limit_reached")
+        (said,) = await s.use(session_id, update("b", enabled=True))
+        assert "next" in said
 
 
 async def test_schedules_what_is_over_of_an_agent_does_not_grow_for_ever(tmp_path: Path) -> None:
