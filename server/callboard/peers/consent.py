@@ -104,13 +104,13 @@ def invite(tx: Transaction, side: Side, token: str) -> str:
     what `may_act` does."""
     may_act(tx, side)
     now = tx.now()
-    if tx.value(SQL["count_invitations"], side.session_id, now) >= MAX_INVITATIONS:
+    expires_at = later(now, INVITATION_S)
+    if tx.value(SQL["count_invitations"], side.session_id, now, expires_at) >= MAX_INVITATIONS:
         raise CallboardError(
             "peerLimit",
             f"{MAX_INVITATIONS} invitations of session {side.session_id} are open; have one accepted, or "
             f"wait: each ends after {INVITATION_S // 60} minutes",
         )
-    expires_at = later(now, INVITATION_S)
     tx.execute(SQL["insert_token"], digest_of(token), side.session_id, now, expires_at)
     return expires_at
 
@@ -120,9 +120,11 @@ def accept(tx: Transaction, side: Side, token: str) -> Peer:
     (interrupts-and-peers 38, 41). Raises tokenInvalid, peerLimit, and what `may_act` does."""
     may_act(tx, side)
     digest, now = digest_of(token), tx.now()
-    taken = tx.all(SQL["take_token"], side.session_id, now, digest)
+    latest = later(now, INVITATION_S)
+    taken = tx.all(SQL["take_token"], side.session_id, now, digest, latest)
     if not taken:
-        raise _not_valid(own=tx.one(SQL["own_token"], digest, side.session_id, now) is not None)
+        own = tx.one(SQL["own_token"], digest, side.session_id, now, latest)
+        raise _not_valid(own=own is not None)
     inviter_id: str = taken[0][0]
     standing = tx.one(SQL["standing"], inviter_id)
     if standing is None or standing[0] or standing[1]:

@@ -1,10 +1,11 @@
 -- name: standing
 SELECT closed, archived, parent_id IS NULL, title FROM sessions WHERE session_id = ?;
 
--- Invitations.
+-- Invitations. One that was made long after now was so by a clock that has been put back since, and is none.
 
 -- name: count_invitations
-SELECT count(*) FROM peer_tokens WHERE inviter_id = ? AND accepted_by IS NULL AND expires_at >= ?;
+SELECT count(*) FROM peer_tokens
+WHERE inviter_id = ? AND accepted_by IS NULL AND expires_at >= ? AND created_at <= ?;
 
 -- name: insert_token
 INSERT INTO peer_tokens (token_hash, inviter_id, created_at, expires_at) VALUES (?, ?, ?, ?);
@@ -12,12 +13,12 @@ INSERT INTO peer_tokens (token_hash, inviter_id, created_at, expires_at) VALUES 
 -- Of all who try at once, one succeeds; whoever has invited does not.
 -- name: take_token
 UPDATE peer_tokens SET accepted_by = ?1, accepted_at = ?2
-WHERE token_hash = ?3 AND accepted_by IS NULL AND expires_at >= ?2 AND inviter_id <> ?1
+WHERE token_hash = ?3 AND accepted_by IS NULL AND expires_at >= ?2 AND created_at <= ?4 AND inviter_id <> ?1
 RETURNING inviter_id;
 
 -- name: own_token
 SELECT 1 FROM peer_tokens
-WHERE token_hash = ? AND inviter_id = ? AND accepted_by IS NULL AND expires_at >= ?;
+WHERE token_hash = ? AND inviter_id = ? AND accepted_by IS NULL AND expires_at >= ? AND created_at <= ?;
 
 -- Consent.
 
@@ -57,7 +58,7 @@ WHERE EXISTS (SELECT 1 FROM peer_links l WHERE l.session_id = j.value OR l.peer_
 
 -- name: said_lately
 SELECT message_id FROM peer_sent
-WHERE sender_id = ? AND recipient_id = ? AND digest = ? AND at >= ? ORDER BY at LIMIT 1;
+WHERE sender_id = ? AND recipient_id = ? AND digest = ? AND at BETWEEN ? AND ? ORDER BY at LIMIT 1;
 
 -- name: sent_since
 SELECT count(*), min(at) FROM peer_sent WHERE sender_id = ? AND at > ?;
@@ -68,8 +69,9 @@ SELECT count(*) FROM peer_inbox WHERE recipient_id = ? AND dead IS NULL;
 -- name: insert_sent
 INSERT INTO peer_sent (message_id, sender_id, recipient_id, digest, at) VALUES (?, ?, ?, ?, ?);
 
+-- What is long gone, and what is long after now, by a clock that has been put back since.
 -- name: prune_sent
-DELETE FROM peer_sent WHERE sender_id = ? AND at <= ?;
+DELETE FROM peer_sent WHERE sender_id = ? AND (at <= ? OR at > ?);
 
 -- What was never delivered may be said again. It was sent, and counts for that, all the same.
 -- name: forget_digest
@@ -105,11 +107,15 @@ JOIN events e ON e.session_id = t.session_id AND e.seq = t.seq
 WHERE t.session_id = ? AND t.state = 'pending' AND t.kind = 'peer'
   AND json_extract(e.data, '$.author.id') = ? ORDER BY t.seq;
 
--- Open, owned by nobody, and no turn of it waits for an approval.
+-- Open, owned by nobody, no turn of it waits for an approval, and nothing lies there that wakes nobody since it was
+-- imported: a turn would take that along, whoever begins it, and what a peer says is nobody's leave for it.
 -- name: is_idle
 SELECT 1 FROM sessions s LEFT JOIN owners o ON o.session_id = s.session_id
 WHERE s.session_id = ? AND s.closed = 0 AND s.archived = 0 AND o.fence IS NULL
-  AND NOT EXISTS (SELECT 1 FROM turns p WHERE p.session_id = s.session_id AND p.state = 'parked');
+  AND NOT EXISTS (SELECT 1 FROM turns p WHERE p.session_id = s.session_id AND p.state = 'parked')
+  AND NOT EXISTS (SELECT 1 FROM triggers t JOIN heads h ON h.session_id = t.session_id
+                  WHERE t.session_id = s.session_id AND t.state = 'pending'
+                    AND t.seq <= max(h.imported_through, h.held_through));
 
 -- Of these sessions, those that are so and for which something waits.
 -- name: to_wake
@@ -117,7 +123,10 @@ SELECT s.session_id FROM json_each(?) j JOIN sessions s ON s.session_id = j.valu
 LEFT JOIN owners o ON o.session_id = s.session_id
 WHERE s.closed = 0 AND s.archived = 0 AND o.fence IS NULL
   AND EXISTS (SELECT 1 FROM peer_inbox b WHERE b.recipient_id = s.session_id AND b.dead IS NULL)
-  AND NOT EXISTS (SELECT 1 FROM turns p WHERE p.session_id = s.session_id AND p.state = 'parked');
+  AND NOT EXISTS (SELECT 1 FROM turns p WHERE p.session_id = s.session_id AND p.state = 'parked')
+  AND NOT EXISTS (SELECT 1 FROM triggers t JOIN heads h ON h.session_id = t.session_id
+                  WHERE t.session_id = s.session_id AND t.state = 'pending'
+                    AND t.seq <= max(h.imported_through, h.held_through));
 
 -- What nobody needs any more.
 

@@ -134,7 +134,8 @@ SOURCE = Source(name="peer inbox", order=Order.PEER_INBOX, drain=_drain, waiting
 
 def deliver(tx: Transaction, session_id: str, host_id: str) -> bool:
     """Makes what waits for an idle session triggers that `host_id` is to run; whether there are any now. A
-    session that has an owner, or a turn that waits for an approval, is left to that turn's boundary."""
+    session that has an owner, a turn that waits for an approval, or prompts that were imported and nobody has
+    let begin, is left to the boundary of its next turn."""
     if tx.one(SQL["is_idle"], session_id) is None:
         return False
     return bool(_take_in(tx, _Into(session_id=session_id, host_id=host_id)))

@@ -63,7 +63,8 @@ def send(tx: Transaction, side: Side, to: str, text: str, limits: PeerSettings) 
     text = redacted(tx.writing.redact, text)[:MAX_CHARS]
     digest, now = digest_of(text), tx.now()
     used, oldest = _used(tx, side.session_id, now)
-    first = tx.value(SQL["said_lately"], side.session_id, to, digest, later(now, -SAME_S))
+    lately = later(now, -SAME_S), later(now, SAME_S)
+    first = tx.value(SQL["said_lately"], side.session_id, to, digest, *lately)
     if first is not None:
         return Sent(message_id=first, repeated=True, left=max(0, limits.hourly - used))
     _must_have_room(tx, side.session_id, to, used, oldest, limits)
@@ -99,7 +100,7 @@ def _not_linked(session_id: str, to: str) -> CallboardError:
 def _used(tx: Transaction, session_id: str, now: str) -> tuple[int, str | None]:
     """How much was sent within the hour, and the first of it."""
     since = later(now, -HOUR_S)
-    tx.execute(SQL["prune_sent"], session_id, since)
+    tx.execute(SQL["prune_sent"], session_id, since, later(now, HOUR_S))
     row = tx.one(SQL["sent_since"], session_id, since)
     assert row is not None
     return row[0], row[1]

@@ -38,13 +38,18 @@ class Cron:
 
     def after(self, instant: datetime) -> datetime | None:
         """The first time after `instant`, in UTC; None when there is none within fifty years."""
+        return next(self.each_after(instant), None)
+
+    def each_after(self, instant: datetime) -> Iterator[datetime]:
+        """The times after `instant`, in UTC and rising. Read anew the pattern costs more than a time of it."""
+        last = instant
         try:
             for due in self._by_the_wall(instant) if self._is_fixed else self._by_elapsing(instant):
-                if due > instant:
-                    return due
+                if due > last:
+                    yield due
+                    last = due
         except OverflowError:  # beyond the end of the calendar
-            return None
-        return None
+            return
 
     @property
     def _is_fixed(self) -> bool:

@@ -73,7 +73,23 @@ class Engine:
             ]
             if not found:
                 return LOOK_S  # only what cannot be done
-            await asyncio.gather(*(self._fire(each, now) for each in found))
+            await self._fire_all(found, now)
+
+    async def _fire_all(self, found: list[Kept], now: str) -> None:
+        """Each is begun by itself: to count the times of a pattern that passed takes a while, and many of them
+        in a row would keep everybody else waiting, whose prompt it may be."""
+        fires: list[asyncio.Task[None]] = []
+        try:
+            for each in found:
+                fires.append(asyncio.create_task(self._fire(each, now)))
+                await asyncio.sleep(0)
+            ends = await asyncio.gather(*fires, return_exceptions=True)
+        finally:
+            for fire in fires:
+                fire.cancel()
+        for end in ends:
+            if isinstance(end, BaseException):
+                raise end
 
     async def _fire(self, kept: Kept, now: str) -> None:
         """One that cannot be done keeps nothing from the others, and is not tried again until it is changed or

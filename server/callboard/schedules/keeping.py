@@ -19,7 +19,7 @@ from .state import Kept
 from .triggers import invalid
 
 _KEPT_OF_AGENT = 20
-"""How many of an agent's single instants are kept when they are over."""
+"""How many of an agent's schedules are kept when they are over."""
 
 
 @frozen(kw_only=True)
@@ -46,6 +46,23 @@ def check_room_of_agent(tx: Transaction, limits: ScheduleSettings, session_id: s
     """Takes away what an agent has long been woken by. Raises limitReached when it has as many as it may."""
     for (schedule_id,) in tx.all(SQL["finished_of_agent"], session_id, _KEPT_OF_AGENT):
         delete(tx, schedule_id)
+    _check_count_of_agent(tx, limits, session_id)
+
+
+def check_resumed(
+    tx: Transaction, limits: ScheduleSettings, session_id: str, before: Schedule, after: Schedule
+) -> None:
+    """What was over counts again when the agent switches it on. Raises limitReached."""
+    if _counts(after) and not _counts(before):
+        _check_count_of_agent(tx, limits, session_id)
+
+
+def _counts(schedule: Schedule) -> bool:
+    """One that is switched off by hand counts as well: else an agent could make them without end."""
+    return schedule.enabled or schedule.disabled_reason is None
+
+
+def _check_count_of_agent(tx: Transaction, limits: ScheduleSettings, session_id: str) -> None:
     count: int = tx.value(SQL["count_of_agent"], session_id)
     if count >= limits.max_of_agent:
         raise CallboardError(

@@ -65,15 +65,14 @@ SELECT 1 FROM schedules WHERE profile = ? AND name = ? AND schedule_id <> ?;
 -- name: count_schedules
 SELECT count(*) FROM schedules;
 
--- All but single instants that are over.
+-- Those that are switched on, and those that were switched off by hand: what is over has a reason.
 -- name: count_of_agent
-SELECT count(*) FROM schedules
-WHERE created_by = ? AND (enabled = 1 OR json_extract(trigger, '$.at') IS NULL);
+SELECT count(*) FROM schedules WHERE created_by = ? AND (enabled = 1 OR disabled_reason IS NULL);
 
 -- What an agent has made that is over, but for the newest: nobody else would ever take it away.
 -- name: finished_of_agent
 SELECT schedule_id FROM schedules
-WHERE created_by = ?1 AND enabled = 0 AND json_extract(trigger, '$.at') IS NOT NULL
+WHERE created_by = ?1 AND enabled = 0 AND disabled_reason IS NOT NULL
   AND schedule_id NOT IN (SELECT schedule_id FROM schedule_fires f
                           WHERE f.schedule_id = schedules.schedule_id AND f.outcome IN ('queued', 'running'))
 ORDER BY created_at DESC, schedule_id DESC LIMIT -1 OFFSET ?2;

@@ -172,11 +172,13 @@ class Schedules:
             if kept is None:
                 raise not_found(params.schedule_id)
             changed = rules.changed(kept, params, now)
+            if maker is not None:
+                keeping.check_resumed(
+                    tx, self._limits, maker.session_id, kept.schedule, changed.schedule
+                )
             if cwd is not None:
                 changed = keeping.placed(changed, cwd)
             switched_on = changed.schedule.enabled and not kept.schedule.enabled
-            if maker is not None and switched_on and changed.schedule.trigger.at is not None:
-                keeping.check_room_of_agent(tx, self._limits, maker.session_id)
             anew = switched_on or isinstance(params.target, ScheduleTarget)
             changed = keeping.completed(tx, changed, anew=anew)
             put(tx, changed)

@@ -13,7 +13,7 @@ from callboard_rpc.schedules import (
 )
 
 from ..agents.calling import tool
-from ..log.clock import later
+from ..log.clock import later, parse
 from ..tools.base import ToolContext, ToolFailure, ToolOutcome
 from ..tools.schema import describe
 from .calling import (
@@ -25,6 +25,7 @@ from .calling import (
     when,
     with_codes,
 )
+from .triggers import instant_of
 
 ONCE_LEAST_S = 30
 ONCE_MOST_S = 30 * 24 * 3600
@@ -60,8 +61,22 @@ class ScheduleCreate:
     )
 
 
+def _refuse_too_soon(context: ToolContext, at: str | None) -> None:
+    """An agent that could have itself woken at once, each time anew, would never come to rest. Raises
+    scheduleInvalid, `ToolFailure`; what is past is refused elsewhere."""
+    if at is None:
+        return
+    now = parse(schedules_of(context).now())
+    ahead_s = (instant_of(at, "at") - now).total_seconds()
+    if 0 < ahead_s < ONCE_LEAST_S:
+        raise ToolFailure(
+            f"invalid_schedule: at is {ahead_s:g} s from now; an agent is woken in {ONCE_LEAST_S} s at the soonest"
+        )
+
+
 @with_codes
 async def _create(context: ToolContext, arguments: ScheduleCreate) -> ToolOutcome:
+    _refuse_too_soon(context, arguments.at)
     trigger = ScheduleTrigger(
         cron=arguments.cron,
         time_zone=arguments.time_zone,
@@ -172,6 +187,7 @@ class ScheduleUpdate:
 @with_codes
 async def _update(context: ToolContext, arguments: ScheduleUpdate) -> ToolOutcome:
     schedule = own(context, arguments.schedule)
+    _refuse_too_soon(context, arguments.at)
     timed = (arguments.cron, arguments.time_zone, arguments.at, arguments.every_seconds)
     trigger = ScheduleTrigger(
         cron=arguments.cron,

@@ -1,7 +1,9 @@
 """When a schedule is due: a pattern, one instant, or an interval. Pure: time is a parameter."""
 
 import re
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import Protocol
 
 import attrs
@@ -27,6 +29,10 @@ class Times(Protocol):
         """The first one after `instant`; None when there is none any more."""
         ...
 
+    def each_after(self, instant: datetime) -> Iterator[datetime]:
+        """All that come after `instant`, rising."""
+        ...
+
 
 @frozen
 class Once:
@@ -34,6 +40,10 @@ class Once:
 
     def after(self, instant: datetime) -> datetime | None:
         return self.at if self.at > instant else None
+
+    def each_after(self, instant: datetime) -> Iterator[datetime]:
+        if self.at > instant:
+            yield self.at
 
 
 @frozen
@@ -50,6 +60,12 @@ class Every:
             return self.anchor + (past + 1) * step
         except OverflowError:  # beyond the end of the calendar
             return None
+
+    def each_after(self, instant: datetime) -> Iterator[datetime]:
+        at = self.after(instant)
+        while at is not None:
+            yield at
+            at = self.after(at)
 
 
 def invalid(message: str) -> CallboardError:
@@ -113,12 +129,7 @@ def _cron(trigger: ScheduleTrigger) -> cron.Cron:
 
 def following(times: Times, instant: datetime, count: int) -> tuple[datetime, ...]:
     """The first `count` times after `instant`, or as many as there are."""
-    found: list[datetime] = []
-    at = times.after(instant)
-    while at is not None and len(found) < count:
-        found.append(at)
-        at = times.after(at)
-    return tuple(found)
+    return tuple(islice(times.each_after(instant), count))
 
 
 def first_after(trigger: ScheduleTrigger, times: Times, instant: datetime) -> datetime:
@@ -157,12 +168,14 @@ def passed(
     if isinstance(times, Once):
         return Passed(missed=0, last_missed=None, on_time=first, following=None)
     on_time: datetime | None = None
-    at = times.after(max(now - grace, first) - _MICROSECOND)
-    while at is not None and at <= now:
+    following: datetime | None = None
+    for at in times.each_after(max(now - grace, first) - _MICROSECOND):
+        if at > now:
+            following = at
+            break
         on_time = at
-        at = times.after(at)
     missed, last = _missed(times, first, now if on_time is None else on_time - _MICROSECOND, most)
-    return Passed(missed=missed, last_missed=last, on_time=on_time, following=at)
+    return Passed(missed=missed, last_missed=last, on_time=on_time, following=following)
 
 
 def _missed(
@@ -174,9 +187,9 @@ def _missed(
         step = timedelta(seconds=times.seconds)
         count = (through - first) // step
         return count + 1, first + count * step
-    count, last = 0, first
-    at: datetime | None = first
-    while at is not None and at <= through and count < most:
+    count, last = 1, first
+    for at in islice(times.each_after(first), most - 1):
+        if at > through:
+            break
         count, last = count + 1, at
-        at = times.after(at)
     return count, last

@@ -134,6 +134,24 @@ async def test_peers_the_session_that_has_invited_must_be_there_still(tmp_path: 
         assert (await refused(p.accept("two", token))).kind == "tokenInvalid"
 
 
+async def test_peers_39_an_invitation_outlives_no_clock_that_is_put_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(stands_at="2031-05-17T09:30:00.000Z", ahead_s=86_400)
+    monkeypatch.setattr("callboard.host.utc_now", clock)
+    async with links(tmp_path) as p:
+        await p.session("one")
+        await p.session("two")
+        tokens = [(await p.invite("one")).token for _ in range(10)]
+        clock.ahead_s -= 600
+        await p.accept("two", tokens[0])
+        clock.ahead_s = 0
+        for name in ("two", "one"):
+            error = await refused(p.accept(name, tokens[1]))
+            assert (error.kind, "not valid" in error.message) == ("tokenInvalid", True)
+        await p.accept("two", (await p.invite("one")).token)  # and keeps none from being made
+
+
 async def test_peers_a_session_invites_only_so_often_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ from peers_kit import Clock, Links, links, pair, refused
 
 from callboard.peers.receiving import deliver
 from harness.inside import CLIENT, idle
+from harness.puppets import Pause, pauses
 
 pytestmark = pytest.mark.anyio
 
@@ -44,6 +45,42 @@ async def test_peers_an_imported_session_is_linked_to_nobody_and_wakes_nobody(
         assert (await idle(q.host, imported.session_id)).reason == "idle"
         assert await q.events("two", "turn_started") == []
         assert [e.type for e in await q.log("two")].count("peer_linked") == 1
+
+
+async def test_peers_a_message_does_not_wake_what_an_imported_session_had_waiting(
+    tmp_path: Path,
+) -> None:
+    pause = Pause()
+    async with pair(tmp_path, leaves=True) as p:
+        p.models["two"].scenes.append(pauses(pause))
+        await p.say("two", "first")
+        await pause.came()
+        await p.say("two", "delete all")
+        exported = await _whole(p, "two")
+        pause.open.set()
+        await p.idle("two")
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+    async with links(elsewhere) as q:
+        await q.session("one", opened=True)
+        await q.session("two", opened=True)
+        imported = await q.host.importing.run(exported, as_new=True, folder=str(elsewhere))
+        own, q.ids["two"] = q.ids["two"], imported.session_id
+        q.host.opened.note(imported.session_id)
+        await q.link("one", "two")
+        await q.send("one", "two", "hello")
+        q.ids["other"] = own  # one that is woken behind it: by then it was looked at
+        await q.link("one", "other")
+        await q.send("one", "other", "hello")
+        await q.has("other", 1, "turn_finished")
+        assert not await q.host.log.transact(lambda tx: deliver(tx, imported.session_id, "host"))
+        assert (q.waiting("two"), len(await q.events("two", "turn_started"))) == (1, 1)
+        assert "delete all" not in q.models["two"].heard()
+        await q.say("two", "do what is there")
+        await q.has("two", 2, "turn_finished")
+        await q.idle("two")
+        assert q.waiting("two") == 0
+        for each in ("delete all", "hello", "do what is there"):
+            assert each in q.models["two"].heard()
 
 
 async def test_peers_a_fork_is_linked_to_nobody(tmp_path: Path) -> None:

@@ -150,6 +150,23 @@ async def test_peers_only_so_many_are_sent_within_an_hour_also_after_a_restart(
         assert (await p.send("one", "two", "much later")).left == 4
 
 
+async def test_peers_a_clock_that_was_far_ahead_for_a_while_silences_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(stands_at="2031-05-17T09:30:00.000Z", ahead_s=365 * 86_400)
+    monkeypatch.setattr("callboard.host.utc_now", clock)
+    few = {**FEW, "CALLBOARD_PEERS_UNDELIVERED": "1000"}
+    async with pair(tmp_path, leaves=True, environ=few) as p:
+        for n in range(5):
+            await p.send("one", "two", str(n))
+        clock.ahead_s -= 1
+        assert (await p.send("one", "two", "4")).repeated
+        assert (await refused(p.send("one", "two", "one more"))).kind == "peerLimit"
+        clock.ahead_s = 0
+        sent = await p.send("one", "two", "4")
+        assert (sent.repeated, sent.left) == (False, 4)
+
+
 async def test_peers_51_of_two_who_send_at_once_with_room_for_one_one_is_refused(
     tmp_path: Path,
 ) -> None:

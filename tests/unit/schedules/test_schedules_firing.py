@@ -10,6 +10,7 @@ from schedules_kit import START, Clock, stage
 from callboard.log.transaction import Transaction
 from callboard.schedules.firing import MARK, Firing, start
 from callboard.schedules.state import Due
+from callboard.schedules.triggers import passed
 from callboard.sessions.state import Room
 from callboard_rpc.common import SessionId, Usage
 from callboard_rpc.errors import CallboardError
@@ -599,6 +600,55 @@ async def test_schedules_one_that_cannot_be_read_keeps_nothing_from_the_others(
         await s.until(sound, "completed")
         assert await s.runs(broken) == []
         assert await s.look() > 0
+
+
+async def test_schedules_many_that_are_due_at_once_let_others_in_between(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns_of_the_loop, seen = 0, list[int]()
+
+    async def others() -> None:
+        nonlocal turns_of_the_loop
+        while True:
+            turns_of_the_loop += 1
+            await asyncio.sleep(0)
+
+    def counted(*given: Any) -> Any:
+        seen.append(turns_of_the_loop)
+        return passed(*given)
+
+    monkeypatch.setattr("callboard.schedules.engine.passed", counted)
+    async with stage(tmp_path) as s:
+        session_id = await s.session()
+        for n in range(20):
+            await s.make(session_id, name=f"n{n}")
+        s.clock.set("2031-05-27T09:00:00Z")
+        working = asyncio.create_task(others())
+        await s.look()
+        working.cancel()
+    assert len(seen) == len(set(seen)) == 20
+
+
+async def test_schedules_one_that_fails_does_not_end_the_look_of_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with stage(tmp_path) as s:
+        failing = await s.make(await s.session(), name="failing")
+        sound = await s.make(await s.session(), name="sound")
+        fire = s.schedules.fire
+
+        async def fails_for_one(seen: Any, *given: Any) -> Any:
+            if seen.schedule.schedule_id == failing.schedule_id:
+                raise CallboardError("storeBusy", "the store is busy")
+            return await fire(seen, *given)
+
+        monkeypatch.setattr(s.schedules, "fire", fails_for_one)
+        with pytest.raises(CallboardError, match="busy"):
+            await s.at(MINUTES[1])
+        assert len(await s.runs(sound)) == 1  # by the end of the look, not some time later
+        monkeypatch.undo()
+        await s.at(MINUTES[1])
+        await s.until(failing, "completed")
 
 
 # --- asked for ------------------------------------------------------------------------------------------

@@ -135,7 +135,47 @@ async def test_schedules_an_agent_has_no_more_than_its_limit(tmp_path: Path) -> 
         assert said_.startswith(("limit_reached", "name_in_use"))
 
 
-async def test_schedules_switching_off_makes_no_room_for_more_and_on_needs_it(
+async def test_schedules_an_agent_gets_no_further_by_pausing_or_resuming(tmp_path: Path) -> None:
+    """Nor by any mix of both: neither more that fire, nor ever more that lie about."""
+    async with stage(tmp_path, environ={"CALLBOARD_SCHEDULES_MAX_OF_AGENT": "2"}) as s:
+        session_id = await s.session()
+        await s.use(session_id, create(every_seconds=60, max_fires=1, name="over"))
+        s.clock.move(seconds=60)
+        s.puppet.scenes.append(speaks("looked."))
+        await s.look()
+        await s.idle(session_id)
+        said = await s.use(
+            session_id, create(cron="0 * * * *", name="a"), create(cron="0 * * * *", name="b")
+        )
+        assert all(each.startswith("[sched_") for each in said)
+        (said_,) = await s.use(session_id, update("over", max_fires=9, enabled=True))
+        assert said_.startswith("limit_reached: this session has 2 schedules"), said_
+        (said_,) = await s.use(
+            session_id, update("over", max_fires=9, cron="0 * * * *", enabled=True)
+        )
+        assert said_.startswith("limit_reached"), said_
+        await s.use(session_id, update("a", enabled=False))
+        (said_,) = await s.use(session_id, create(cron="0 * * * *", name="c"))
+        assert said_.startswith("limit_reached"), said_
+        (said_,) = await s.use(session_id, update("a", enabled=True, cron="1 * * * *"))
+        assert "next" in said_
+        assert {each.name for each in mine(s, session_id) if each.enabled} == {"a", "b"}
+
+
+async def test_schedules_an_agent_is_not_woken_at_once(tmp_path: Path) -> None:
+    async with stage(tmp_path) as s:
+        session_id = await s.session()
+        soon, later_ = "2031-05-17T09:00:29.999Z", "2031-05-17T09:00:30Z"
+        (said,) = await s.use(session_id, create(at=soon))
+        assert said.startswith("invalid_schedule: at is 29.999 s from now"), said
+        await s.use(session_id, create(at=later_, name="tea"))
+        (said,) = await s.use(session_id, update("tea", at=soon))
+        assert said.startswith("invalid_schedule: at is 29.999 s from now"), said
+        (schedule,) = mine(s, session_id)
+        assert schedule.next_at == "2031-05-17T09:00:30.000Z"
+
+
+async def test_schedules_switching_off_makes_no_room_for_more(
     tmp_path: Path,
 ) -> None:
     async with stage(tmp_path, environ={"CALLBOARD_SCHEDULES_MAX_OF_AGENT": "2"}) as s:
@@ -145,9 +185,10 @@ async def test_schedules_switching_off_makes_no_room_for_more_and_on_needs_it(
         (said,) = await s.use(session_id, once(name="c"))
         assert said.startswith("limit_reached")
         await s.use(session_id, update("b", enabled=False))
-        await s.use(session_id, once(name="d"))
-        (said,) = await s.use(session_id, update("b", enabled=True))
+        (said,) = await s.use(session_id, once(name="d"))
         assert said.startswith("limit_reached")
+        (said,) = await s.use(session_id, update("b", enabled=True))
+        assert "next" in said
 
 
 async def test_schedules_what_is_over_of_an_agent_does_not_grow_for_ever(tmp_path: Path) -> None:
@@ -156,6 +197,20 @@ async def test_schedules_what_is_over_of_an_agent_does_not_grow_for_ever(tmp_pat
         for n in range(25):
             await s.use(session_id, once(30, name=f"n{n}"))
             s.clock.move(seconds=30)
+            await s.look()
+            await s.idle(session_id)
+        await s.use(session_id, once(30, name="last"))
+        assert len(mine(s, session_id)) == 21
+
+
+async def test_schedules_patterns_that_are_over_of_an_agent_do_not_grow_either(
+    tmp_path: Path,
+) -> None:
+    async with stage(tmp_path) as s:
+        session_id = await s.session()
+        for n in range(25):
+            await s.use(session_id, create(every_seconds=60, max_fires=1, name=f"n{n}"))
+            s.clock.move(seconds=60)
             await s.look()
             await s.idle(session_id)
         await s.use(session_id, once(30, name="last"))

@@ -1,7 +1,7 @@
 """When schedules are due: patterns, zones, clocks that are put forward and back, ends of months."""
 
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
+from itertools import islice, pairwise
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -395,3 +395,19 @@ def test_schedules_what_never_comes_is_told_by_its_pattern() -> None:
             trigger, times_of(trigger, at("2031-01-01T00:00:00Z")), at("2031-01-01T00:00:00Z")
         )
     assert "'0 0 */30 * MON#2'" in caught.value.message
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "Australia/Lord_Howe", "Asia/Beirut"])
+@pytest.mark.parametrize(
+    "pattern",
+    ["*/7 * * * *", "30 2 * * *", "15,45 0-3 * * *", "0 */5 * * *", "* 2 * * *", "20 30 1 * * *"],
+)
+@pytest.mark.parametrize("start", ["2031-03-29T22:00:00Z", "2031-10-25T22:00:00Z"])
+def test_schedules_times_told_in_a_row_are_those_told_one_by_one(
+    pattern: str, zone: str, start: str
+) -> None:
+    times = cron.parse(pattern, zone)
+    last = at(start)
+    for each in islice(times.each_after(last), 60):
+        assert each == times.after(last)
+        last = each
