@@ -392,5 +392,6 @@ def test_schedules_a_secret_in_a_prompt_is_not_kept(start: Start, tmp_path: Path
     assert secret.encode() not in (tmp_path / "store.db").read_bytes()
 
 
-def test_schedules_are_told_by_the_server_to_be_there(server: CheckedServer) -> None:
-    assert server.call("server/info")["features"]["schedules"] is True
+def test_schedules_and_rooms_are_told_by_the_server_to_be_there(server: CheckedServer) -> None:
+    features = server.call("server/info")["features"]
+    assert (features["schedules"], features["rooms"]) == (True, True)

@@ -9,7 +9,7 @@ from ..config.settings import FEATURES
 
 NAME: Final = "callboard"
 
-_PARTS = {"sessions": True, "approvals": True, "agents": True, "groups": True, "rooms": False,
+_PARTS = {"sessions": True, "approvals": True, "agents": True, "groups": True, "rooms": True,
           "schedules": True, "acp": False}  # fmt: skip
 
 
