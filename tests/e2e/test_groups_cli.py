@@ -329,7 +329,7 @@ def test_bad_input_is_exit_code_2_and_names_the_way_out(
     agent(server, root, "stranger")
     result = cli("group", root, "assign", one, "stranger")
     assert result.code == 2
-    assert "shows the members of the group" in result.err
+    assert "who shares the board" in result.err
     assert [t["status"] for t in tasks(server, root).values()] == ["pending", "pending"]
     absent = cli("group", root, "--store", str(cli.home / "none.db"))
     assert absent.code == 2

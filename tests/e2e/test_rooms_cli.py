@@ -67,7 +67,10 @@ def test_rooms_members_shows_adds_and_removes(cli: Cli) -> None:
     assert lines[2] == "0 of 4 messages of agents since the last one of a person"
     (room,) = cli.json("members", session)
     assert [m["name"] for m in room["members"]] == ["default", "beta"] and room["host"] == "beta"
-    assert cli("members", session, "remove", "default").out.splitlines()[0].startswith("beta")
+    removed = cli("members", session, "remove", "default")
+    assert removed.out.splitlines()[0].startswith("beta") and removed.err == ""
+    again = cli("members", session, "remove", "defualt")
+    assert again.code == 0 and "defualt took no part" in again.err
     shown = cli("sessions", "show", session).out
     assert "beta takes part" in shown and "default takes no part any more" in shown
 

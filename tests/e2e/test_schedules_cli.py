@@ -1,8 +1,9 @@
 """``callboard schedule``: made, listed, looked at, fired, paused and removed from any terminal."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
+from sqlite3 import connect
 from typing import Any
 
 import pytest
@@ -77,7 +78,7 @@ def test_schedules_run_shows_what_the_agent_does_and_ends_as_it_ends(cli: Cli) -
 def test_schedules_pause_and_resume(cli: Cli) -> None:
     schedule = added(cli, "look", "--name", "a", "--every", "1h")
     assert "paused" in cli("schedule", "pause", "a").out
-    assert "off" in cli("schedule", "list").out
+    assert "paused" in cli("schedule", "list").out
     (after,) = cli("schedule", "list", "--json").lines
     assert after["enabled"] is False
     assert "next at" in cli("schedule", "resume", schedule["scheduleId"]).out
@@ -112,12 +113,36 @@ def test_schedules_run_of_a_busy_session_waits_there_for_the_server_that_stays(
     assert again.code == 0
 
 
-def test_schedules_preview_before_there_is_one(cli: Cli, server: ServerProcess) -> None:
+def test_schedules_preview_before_there_is_one_or_a_store(cli: Cli) -> None:
     previewed = ("schedule", "preview", "--cron", "0 12 29 2 *", "-n", "2", "--json")
     times = cli(*previewed).lines
     assert len(times) == 2 and times[0].endswith("-02-29T12:00:00.000Z")
     never = cli("schedule", "preview", "--cron", "0 0 30 2 *")
-    assert never.code == 1 and "never comes" in never.err
+    assert never.code == 2 and "never comes" in never.err
+    shown = cli("schedule", "preview", "--cron", "0 2 * * *", "--zone", "Asia/Kolkata", "-n", "1")
+    assert shown.out.endswith(" 02:00:00 IST\n")
+
+
+def test_schedules_list_says_why_each_fires_no_more(cli: Cli) -> None:
+    added(cli, "hello", "--name", "once", "--every", "1h", "--max-fires", "1")
+    added(cli, "break", "--name", "bad", "--every", "1h", "--max-failures", "1")
+    added(cli, "look", "--name", "still", "--every", "1h", "--paused")
+    assert (cli("schedule", "run", "once").code, cli("schedule", "run", "bad").code) == (0, 1)
+    listed = cli("schedule", "list").out.splitlines()
+    for name, state in (("once", "ended"), ("bad", "failed"), ("still", "paused")):
+        (row,) = [each for each in listed if each.rstrip().endswith(name)]
+        assert f" {state} " in row
+    assert "late if missed" not in cli("schedule", "show", "still").out
+
+
+def test_schedules_a_time_that_no_server_was_there_for_is_told_as_passed(cli: Cli) -> None:
+    added(cli, "look", "--name", "late", "--in", "1h")
+    assert "no server was there" not in cli("schedule", "show", "late").out
+    with closing(connect(cli.environment["CALLBOARD_STORE"])) as store, store:
+        store.execute("UPDATE schedules SET next_at = '2001-01-02T00:00:00.000Z'")
+    assert " due 2001-01-0" in cli("schedule", "list").out
+    shown = cli("schedule", "show", "late").out
+    assert "no server was there" in shown and "late if missed" in shown
 
 
 @pytest.mark.parametrize(

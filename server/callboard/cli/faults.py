@@ -50,6 +50,8 @@ _BAD_INPUT = frozenset(
         "peerNotLinked",
         "peerLimit",
         "tokenInvalid",
+        "scheduleInvalid",
+        "scheduleNotFound",
     }
 )
 _HINTS = {
@@ -63,7 +65,7 @@ _HINTS = {
     "peerNotLinked": "`callboard peer list SESSION` shows the sessions that it is linked to.",
     "tokenInvalid": "`callboard peer invite SESSION` makes a new one.",
     "taskNotFound": "`callboard group SESSION` shows the tasks there are.",
-    "notAMember": "`callboard group SESSION` shows the members of the group.",
+    "notAMember": "`callboard members SESSION` shows who takes part, `callboard group SESSION` who shares the board.",
     "importRefused": "`callboard sessions export SESSION -o FILE.jsonl` writes what can be imported.",
 }
 

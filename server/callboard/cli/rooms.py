@@ -59,6 +59,9 @@ async def members(
             result = await client.rooms.add(session_id, name, host=host)
         elif verb == "remove" and name is not None:
             result = await client.rooms.remove(session_id, name)
+            there = {each.casefold() for each in found.members}
+            if not json and name.casefold() not in there:
+                open_console(stderr=True).print(line(f"{name} took no part"), soft_wrap=True)
         else:
             result = await client.rooms.get(session_id)
     _show(found, result, json=json)

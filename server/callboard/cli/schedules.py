@@ -1,6 +1,7 @@
 """``callboard schedule``: agents that are woken by the clock, listed, looked at, paused and ended."""
 
 from collections.abc import AsyncGenerator
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 import anyio
@@ -36,6 +37,7 @@ app.command(preview)
 Which = Annotated[
     str, Parameter(help="The schedule, by its name, its id or the beginning of that.")
 ]
+_LATE = timedelta(minutes=1)
 Json = Annotated[bool, Parameter(negative=())]
 Count = Annotated[int, Parameter(name=["--lines", "-n"], validator=validators.Number(gte=1))]
 
@@ -54,6 +56,24 @@ async def _find(client: Client, given: str) -> Schedule:
             hint="Give the id of the one that is meant.",
         )
     return SCHEDULES.pick(given, {str(each.schedule_id): each for each in found})
+
+
+def _next(schedule: Schedule, now: datetime) -> Text:
+    """When it fires next, or why it does not."""
+    if schedule.next_at is not None:
+        shown = local_time(schedule.next_at, seconds=True)
+        return Text(f"due {shown}", "yellow") if _is_overdue(schedule, now) else Text(shown)
+    if schedule.disabled_reason is None:
+        return Text("paused", "dim")
+    failing = 0 < schedule.max_failures <= schedule.failures
+    return Text("failed", "red") if failing else Text("ended", "dim")
+
+
+def _is_overdue(schedule: Schedule, now: datetime) -> bool:
+    """Whether its time has passed by more than servers take: none is there."""
+    if schedule.next_at is None:
+        return False
+    return datetime.fromisoformat(schedule.next_at) + _LATE < now
 
 
 # --- looking ----------------------------------------------------------------------------------------
@@ -92,19 +112,17 @@ async def list_schedules(
             line('There are no schedules. Make one: callboard schedule add "…" --every 1h')
         )
         return Exit.OK
+    now = datetime.now(UTC)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("schedule", "agent", "when", "next", "fired"):
         table.add_column(heading, no_wrap=True)
     table.add_column("name")
     for each in found:
-        following = (
-            Text(local_time(each.next_at)) if each.next_at is not None else Text("off", "dim")
-        )
         table.add_row(
             Text(each.schedule_id),
             Text(clean_line(each.profile, 20)),
             Text(clean_line(When.of(each.trigger).words, 40)),
-            following,
+            _next(each, now),
             Text(str(each.fire_count)),
             Text(clean_line(each.name), no_wrap=True, overflow="ellipsis"),
         )
@@ -129,7 +147,7 @@ async def show(schedule: Which, /, *, json: Json = False, store: StoreOption | N
         return Exit.OK
     console = open_console()
     _print(console, found)
-    for fire in last:
+    for fire in reversed(last):
         console.print(_fire_line(fire), soft_wrap=True)
     return Exit.OK
 
@@ -145,7 +163,7 @@ def _print(console: Console, schedule: Schedule) -> None:
     rows = [
         ("when", When.of(schedule.trigger).words),
         ("agent", f"{schedule.profile}, {where}"),
-        ("next", _standing(schedule)),
+        ("next", _standing(schedule, datetime.now(UTC))),
         ("fired", _counts(schedule)),
         ("rules", _rules(schedule)),
     ]
@@ -158,9 +176,10 @@ def _print(console: Console, schedule: Schedule) -> None:
     console.print(block(schedule.prompt, indent="  "), soft_wrap=True)
 
 
-def _standing(schedule: Schedule) -> str:
+def _standing(schedule: Schedule, now: datetime) -> str:
     if schedule.next_at is not None:
-        return local_time(schedule.next_at)
+        late = "; it has passed, and no server was there" if _is_overdue(schedule, now) else ""
+        return local_time(schedule.next_at, seconds=True) + late
     return f"never: {schedule.disabled_reason or 'it is paused'}"
 
 
@@ -168,7 +187,7 @@ def _counts(schedule: Schedule) -> str:
     most = "" if schedule.max_fires is None else f" of {schedule.max_fires}"
     words = f"{plural(schedule.fire_count, 'time')}{most}"
     if schedule.last_fired_at is not None:
-        words += f", last {local_time(schedule.last_fired_at)}"
+        words += f", last {local_time(schedule.last_fired_at, seconds=True)}"
     if schedule.skip_count:
         words += f"; {schedule.skip_count} skipped"
     if schedule.failures:
@@ -179,7 +198,8 @@ def _counts(schedule: Schedule) -> str:
 def _rules(schedule: Schedule) -> str:
     missed = {"skip": "missed times are skipped", "run_once": "missed times are one run"}
     busy = {"skip": "skipped while it is at work", "queue": "waits while it is at work"}
-    words = f"{missed[schedule.misfire]}, {busy[schedule.overlap]}"
+    once = schedule.trigger.at is not None
+    words = f"{'late if missed' if once else missed[schedule.misfire]}, {busy[schedule.overlap]}"
     if schedule.max_failures:
         words += f", off after {plural(schedule.max_failures, 'failure')} in a row"
     if schedule.expires_at is not None:
@@ -230,7 +250,7 @@ async def _newest(client: Client, schedule: Schedule, count: int) -> AsyncGenera
 def _fire_line(fire: ScheduleFire) -> Text:
     words, style = OUTCOME_WORDS.get(fire.outcome, (fire.outcome, "dim"))
     parts: list[str | tuple[str, str]] = [
-        (f"{local_time(fire.due_at)}  ", "dim"),
+        (f"{local_time(fire.due_at, seconds=True)}  ", "dim"),
         (words, style),
     ]
     if fire.count > 1:
@@ -267,7 +287,9 @@ async def _switch(schedule: str, store: StoreOption | None, *, on: bool) -> int:
             ScheduleUpdateParams(schedule_id=found.schedule_id, enabled=on)
         )
     after = changed.schedule
-    words = "paused" if after.next_at is None else f"next at {local_time(after.next_at)}"
+    words = (
+        "paused" if after.next_at is None else f"next at {local_time(after.next_at, seconds=True)}"
+    )
     open_console().print(line((after.name, "bold"), f": {words}"), soft_wrap=True)
     return Exit.OK
 

@@ -4,6 +4,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Literal
+from zoneinfo import ZoneInfo
 
 from attrs import frozen
 from cyclopts import Parameter, validators
@@ -14,7 +15,7 @@ from callboard_rpc.schedules import FreshTarget, ScheduleTarget, ScheduleTrigger
 
 from .exits import CommandError, Exit
 from .naming import resolve
-from .server import StoreOption, connect, connect_existing
+from .server import StoreOption, connect
 from .terminal import line, open_console, write_json_line
 from .wording import local_time
 
@@ -62,7 +63,7 @@ class When:
         if self.cron is not None:
             return f"{self.cron} ({self.zone or 'UTC'})"
         if self.at is not None:
-            return f"once, {local_time(self.at)}"
+            return f"once, {local_time(self.at, seconds=True)}"
         return f"every {self.every}"
 
     def trigger(self, now: datetime) -> ScheduleTrigger:
@@ -148,7 +149,7 @@ async def add(
     max_failures
         Switched off after so many failures in a row; 0 never.
     missed
-        Times that passed while no server was there: skip them, or run once for all.
+        Times that passed while no server was there: skip them, or run once for all. What fires once fires late.
     busy
         A time that finds the session at work: skip it, or let it wait. What fires once always waits.
     paused
@@ -189,7 +190,11 @@ async def add(
         write_json_line(unstructure(schedule))
         return Exit.OK
     console = open_console()
-    following = "paused" if schedule.next_at is None else f"next {local_time(schedule.next_at)}"
+    following = (
+        "paused"
+        if schedule.next_at is None
+        else f"next {local_time(schedule.next_at, seconds=True)}"
+    )
     head = line((schedule.name, "bold"), (f"  {schedule.schedule_id}", "dim"), f"  {following}")
     console.print(head, soft_wrap=True)
     note = "It fires while a server of Callboard runs, such as an editor's."
@@ -204,9 +209,8 @@ async def preview(
         int, Parameter(name=["--lines", "-n"], validator=validators.Number(gte=1, lte=100))
     ] = 5,
     json: Json = False,
-    store: StoreOption | None = None,
 ) -> int:
-    """Show when something would fire, before there is a schedule.
+    """Show when something would fire, before there is a schedule: by the clock of --zone, else by yours.
 
     Parameters
     ----------
@@ -215,14 +219,17 @@ async def preview(
     json
         One JSON text a line, in UTC.
     """
-    trigger = (when or When()).trigger(datetime.now(UTC))
-    async with connect_existing(store, name="schedule") as client:
-        found = await client.schedules.preview(trigger, count)
+    from callboard.schedules import reading  # only this command works it out itself
+
+    now = datetime.now(UTC)
+    trigger = (when or When()).trigger(now)
+    times = reading.preview(trigger, count, _instant(now))
+    zone = None if trigger.time_zone is None else ZoneInfo(trigger.time_zone)
     console = open_console()
-    for each in found.times:
+    for each in times:
         if json:
             write_json_line(each)  # pyright: ignore[reportArgumentType]
         else:
-            shown = datetime.fromisoformat(each).astimezone()
+            shown = datetime.fromisoformat(each).astimezone(zone)
             console.print(line(shown.strftime("%a %Y-%m-%d %H:%M:%S %Z")), soft_wrap=True)
     return Exit.OK

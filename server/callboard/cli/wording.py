@@ -37,10 +37,11 @@ def duration(milliseconds: int) -> str:
     return f"{int(seconds // 60)} min {int(seconds % 60)} s"
 
 
-def local_time(at: str) -> str:
-    """An RFC 3339 time as local date and minute; as it came when it is none."""
+def local_time(at: str, *, seconds: bool = False) -> str:
+    """An RFC 3339 time as local date and minute, or second; as it came when it is none."""
+    shape = "%Y-%m-%d %H:%M:%S" if seconds else "%Y-%m-%d %H:%M"
     try:
-        return datetime.fromisoformat(at).astimezone().strftime("%Y-%m-%d %H:%M")
+        return datetime.fromisoformat(at).astimezone().strftime(shape)
     except ValueError:
         return at
 

@@ -116,6 +116,8 @@ def zone_of(name: str) -> ZoneInfo:
             return ZoneInfo(name)
         except (KeyError, ValueError, OSError):
             pass
-    like = difflib.get_close_matches(name[:80], zoneinfo.available_timezones(), n=3)
+    zones = zoneinfo.available_timezones()
+    like = [each for each in zones if each.casefold() == name.casefold()]
+    like = like or difflib.get_close_matches(name[:80], zones, n=3)
     hint = f"; is {' or '.join(like)} meant?" if like else "; write it as Europe/Berlin or UTC"
     raise BadPattern(f"there is no time zone {name[:80]!r}{hint}")

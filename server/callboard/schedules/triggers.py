@@ -92,7 +92,8 @@ def text_of(instant: datetime) -> str:
 
 def checked(trigger: ScheduleTrigger) -> ScheduleTrigger:
     """The trigger as it is kept. Raises scheduleInvalid."""
-    given = [name for name in ("cron", "at", "every_seconds") if getattr(trigger, name) is not None]
+    kinds = {"cron": trigger.cron, "at": trigger.at, "everySeconds": trigger.every_seconds}
+    given = [name for name, value in kinds.items() if value is not None]
     if len(given) != 1:
         said = " and ".join(given) or "none of them"
         raise invalid(f"a trigger has exactly one of cron, at and everySeconds; this has {said}")

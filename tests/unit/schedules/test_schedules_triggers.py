@@ -255,11 +255,16 @@ def test_schedules_a_zone_with_a_slip_is_answered_with_the_one_that_is_meant() -
     assert "Europe/Berlin" in message
 
 
+def test_schedules_a_zone_in_the_wrong_case_is_answered_with_that_one_alone() -> None:
+    message = refused(ScheduleTrigger(cron="0 9 * * *", time_zone="europe/berlin"))
+    assert "is Europe/Berlin meant?" in message
+
+
 @pytest.mark.parametrize(
     ("trigger", "said"),
     [
         (ScheduleTrigger(), "exactly one"),
-        (ScheduleTrigger(cron="* * * * *", every_seconds=5), "exactly one"),
+        (ScheduleTrigger(cron="* * * * *", every_seconds=5), "this has cron and everySeconds"),
         (ScheduleTrigger(at="2031-05-17T10:00:00Z", time_zone="UTC"), "timeZone"),
         (ScheduleTrigger(at="2031-05-17T08:00:00Z"), "past"),
         (ScheduleTrigger(at="tomorrow"), "offset"),
