@@ -416,10 +416,12 @@ def _nothing(_: Stage) -> None:
 
 
 async def _drive(stage: Stage, host: Host, kept: set[str]) -> None:
-    """Answers what is asked until all is idle. `kept` must still be asked, under the same ids."""
+    """Answers what is asked until all is idle. `kept` must still be asked, under the same ids, or have waited
+    for as long as it was told to."""
     pending, _ = await host.approvals.page(state="pending")
-    listed = {a.approval_id for a in pending}
-    held(kept <= listed, "approvals are gone:", kept - listed)
+    gone = kept - {a.approval_id for a in pending}
+    expired, _ = await host.approvals.page(state="expired")
+    held(gone <= {a.approval_id for a in expired}, "approvals are gone:", gone)
     while True:
         for approval in (await host.approvals.page(state="pending"))[0]:
             with contextlib.suppress(CallboardError):  # it has expired just now

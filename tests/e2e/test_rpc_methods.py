@@ -28,7 +28,7 @@ rules:
     answer: [{call: {tool: run_command, arguments: {command: "head -c 300000 /dev/zero | tr '\\\\0' x"}}}]
   - when: {last_user: {regex: "(?s)^Write the summary.*in verse"}}
     answer: [{fail: {kind: contextWindowExceeded, message: Too long for it}}]
-  - when: {last_user: hang}
+  - when: {last_user: {regex: '(^|\\W)hang(\\W|$)'}}
     answer: [{say: I begin}, {hang: true}]
   - when: {last_user: {regex: ask the parent}, step: 0}
     answer: [{call: {tool: message, arguments: {to: parent, text: "May I?"}}}]
@@ -48,7 +48,10 @@ def shows(*methods: str) -> Callable[[Any], Any]:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("methods")
-    policy = {"approvals": {"policy": {"run_command": "allow"}}, "features": ["agents.messaging"]}
+    policy = {
+        "approvals": {"policy": {"run_command": "allow"}},
+        "features": ["agents.messaging", "peers"],
+    }
     with CheckedServer(
         folder, model=scenario(folder, SCENARIO), callboard={"config": policy}
     ) as running:
@@ -814,6 +817,25 @@ def test_a_schedule_is_made_changed_fired_and_deleted(server, session):
     assert server.call("schedule/delete", **of)["deleted"] is True
     assert server.call("schedule/delete", **of)["deleted"] is False
     assert refusal(server, "schedule/get", **of)["data"]["kind"] == "scheduleNotFound"
+
+
+@shows("peer/invite", "peer/accept", "peer/list", "peer/send", "peer/leave")
+def test_two_sessions_are_linked_write_to_each_other_and_part(server, work):
+    one, two = server.create(work), server.create(work)
+    token = server.call("peer/invite", sessionId=one)["token"]
+    assert server.call("peer/accept", sessionId=two, token=token)["peer"]["sessionId"] == one
+    (peer,) = server.call("peer/list", sessionId=one)["peers"]
+    assert (peer["sessionId"], peer.get("oneWay", False)) == (two, False)
+    sent = server.call("peer/send", sessionId=two, to=one, text="the build is red")
+    while not [
+        e for e in server.events(one)
+        if e["type"] == "message" and e["data"]["messageId"] == sent["messageId"]
+    ]:  # fmt: skip
+        server.wait(one)
+    assert server.call("peer/leave", sessionId=one, peerId=two)["left"] is True
+    assert server.call("peer/list", sessionId=two)["peers"] == []
+    error = refusal(server, "peer/send", sessionId=two, to=one, text="are you there?")
+    assert error["data"]["kind"] == "peerNotLinked"
 
 
 @shows("shutdown")
