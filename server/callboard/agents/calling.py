@@ -1,22 +1,17 @@
 """What the tools have in common by which agents have to do with each other: who calls, what a model reads
 of an agent, and the codes of errors."""
 
-from collections.abc import Awaitable, Callable
 from functools import wraps
-from typing import Any, cast
+from typing import Any
 
-import attrs
 import orjson
 
 from callboard_rpc.agents import AgentQuestion
-from callboard_rpc.approvals import ToolCallSubject
 from callboard_rpc.common import Actor
-from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import AgentNotificationDelivered
 
-from ..tools.base import Preview, Tool, ToolContext, ToolFailure, ToolOutcome
-from ..tools.display import one_line
-from ..turns.reservation import Grant
+from ..tools.base import Run, ToolContext, ToolFailure, ToolOutcome
+from ..turns.kernel_tools import coded, grant_of
 from .examining import Caller
 from .reports import shortened, told_by_result
 from .service import Agents
@@ -48,38 +43,16 @@ CODES = {
 }
 """What a model is told for an error's kind: a code that stays, before a text that may change."""
 
+with_codes = coded(CODES)
+
 WAIT_MS = round(DEFAULT_WAIT_S * 1000)
 MAX_WAIT_MS = round(MAX_WAIT_S * 1000)
-
-Run = Callable[[ToolContext, Any], Awaitable[ToolOutcome]]
 
 
 def agents_of(context: ToolContext) -> Agents:
     service = context.services[SERVICE]
     assert isinstance(service, Agents)
     return service
-
-
-def failure_of(error: CallboardError) -> ToolFailure:
-    """An error that is the model's to deal with, as the result of its call. What ends the turn (a store
-    that fails) is raised as it is."""
-    code = CODES.get(error.kind)
-    if code is None:
-        raise error
-    return ToolFailure(f"{code}: {error.message}")
-
-
-def with_codes(run: Run) -> Run:
-    """Turns the errors of agents into results that begin with their codes."""
-
-    @wraps(run)
-    async def guarded(context: ToolContext, arguments: Any) -> ToolOutcome:
-        try:
-            return await run(context, arguments)
-        except CallboardError as error:
-            raise failure_of(error) from error
-
-    return guarded
 
 
 def of_parents(run: Run) -> Run:
@@ -105,36 +78,6 @@ def caller_of(context: ToolContext) -> Caller:
         call_id=context.call_id,
         profile=context.profile,
     )
-
-
-def grant_of(context: ToolContext) -> Grant:
-    return Grant(session_id=context.session, turn_id=context.turn, fence=context.fence)
-
-
-def _preview_as(title: Callable[[Any], str], name: str) -> Callable[..., Awaitable[Preview]]:
-    """A preview that shows the arguments under a title."""
-
-    async def preview(context: ToolContext, arguments: Any) -> Preview:
-        shown = {
-            key: one_line(value, 400) if isinstance(value, str) else value
-            for key, value in _plain(arguments).items()
-        }
-        return Preview(
-            title=one_line(title(arguments)),
-            subject=ToolCallSubject(name=name, arguments=shown),
-            risk="low",
-        )
-
-    return preview
-
-
-def _plain(arguments: Any) -> dict[str, Any]:
-    given: dict[str, Any] = attrs.asdict(arguments, recurse=False)
-    return {
-        key: list(cast("tuple[Any, ...]", value)) if isinstance(value, tuple) else value
-        for key, value in given.items()
-        if value is not None
-    }
 
 
 def as_json(value: Any) -> str:
@@ -168,28 +111,3 @@ def told(
         for each in delivery_ids
     )
     return tuple(event for event in found if event is not None)
-
-
-def tool(
-    name: str,
-    description: str,
-    arguments: type[Any],
-    run: Run,
-    title: Callable[[Any], str],
-    *,
-    waits: bool = False,
-    permission: str | None = None,
-) -> Tool:
-    """A tool by which agents have to do with each other; `title` says of its arguments what it will do."""
-    return Tool(
-        name=name,
-        description=description,
-        arguments=arguments,
-        effect="kernel",
-        kind="other",
-        run=run,
-        preview=_preview_as(title, name),
-        waits=waits,
-        permission=permission,
-        invalid_code=CODES["invalidParams"],
-    )

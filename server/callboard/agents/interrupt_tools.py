@@ -11,7 +11,8 @@ from callboard_rpc.events import InterruptVerb
 
 from ..tools.base import ToolContext, ToolOutcome
 from ..tools.schema import describe
-from .calling import agents_of, as_json, caller_of, of_parents, tool
+from ..turns.kernel_tools import kernel_tool
+from .calling import agents_of, as_json, caller_of, of_parents
 from .interrupts import Verb
 from .tools import INTERRUPT_AGENT
 
@@ -60,7 +61,7 @@ async def _abort(context: ToolContext, arguments: Abort) -> ToolOutcome:
     return await _interrupt(context, "abort", arguments.agent_id, arguments.reason)
 
 
-STEER_AGENT = tool(
+STEER_AGENT = kernel_tool(
     "steer_agent",
     (
         "Correct one of your agents while it works: at its next step it is told the reason, keeps what it "
@@ -72,7 +73,7 @@ STEER_AGENT = tool(
     permission=PERMISSION,
 )
 
-CANCEL_AGENT = tool(
+CANCEL_AGENT = kernel_tool(
     "cancel_agent",
     (
         "Have one of your agents come to an end: at its next step it is told the reason, sums up what is "
@@ -84,7 +85,7 @@ CANCEL_AGENT = tool(
     permission=PERMISSION,
 )
 
-ABORT_AGENT = tool(
+ABORT_AGENT = kernel_tool(
     "abort_agent",
     (
         "Stop one of your agents at once, with all that it runs. It can be continued later; what it had "

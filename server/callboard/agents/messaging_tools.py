@@ -7,6 +7,7 @@ from callboard_rpc.events import AskOutcome
 
 from ..tools.base import ToolContext, ToolFailure, ToolOutcome
 from ..tools.schema import describe
+from ..turns.kernel_tools import kernel_tool
 from .asks import Ask
 from .calling import (
     MAX_WAIT_MS,
@@ -15,7 +16,6 @@ from .calling import (
     as_json,
     caller_of,
     grant_of,
-    tool,
     with_codes,
 )
 from .frames import reply_text
@@ -97,7 +97,7 @@ def _answer(asked: Ask) -> str:
     )
 
 
-MESSAGE = tool(
+MESSAGE = kernel_tool(
     WRITES,
     (
         "Ask your parent something that you cannot decide, and get its reply; or let it, or an agent beside "
@@ -139,7 +139,7 @@ async def _reply(context: ToolContext, arguments: Reply) -> ToolOutcome:
     return ToolOutcome(text=f"{agent.name!r} ({agent.agent_id}) has the reply, and goes on.")
 
 
-REPLY = tool(
+REPLY = kernel_tool(
     "reply",
     "Answer a question of one of your agents, which waits for it.",
     Reply,
@@ -169,7 +169,7 @@ async def _wait(context: ToolContext, arguments: WaitForMessages) -> ToolOutcome
     return ToolOutcome(text=as_json({"reason": reason, "waiting": mail.waiting}))
 
 
-WAIT_FOR_MESSAGES = tool(
+WAIT_FOR_MESSAGES = kernel_tool(
     "wait_for_messages",
     (
         "Wait until somebody has written to you, or the time is up. It tells only that something waits; you "

@@ -6,6 +6,7 @@ from attrs import field, frozen
 
 from ..tools.base import ToolContext, ToolOutcome
 from ..tools.schema import describe
+from ..turns.kernel_tools import kernel_tool
 from .calling import (
     MAX_WAIT_MS,
     agents_of,
@@ -16,7 +17,6 @@ from .calling import (
     question,
     snapshot,
     told,
-    tool,
 )
 from .examining import Wanted
 from .interrupts import Verb
@@ -172,7 +172,7 @@ async def _timed_out(
     )
 
 
-SPAWN_AGENT = tool(
+SPAWN_AGENT = kernel_tool(
     "spawn_agent",
     (
         "Start an agent for a task of its own, in a session of its own. It works beside you; its report "

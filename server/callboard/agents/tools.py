@@ -7,6 +7,7 @@ from attrs import field, frozen
 
 from ..tools.base import ToolContext, ToolFailure, ToolOutcome
 from ..tools.schema import describe
+from ..turns.kernel_tools import kernel_tool
 from .calling import (
     MAX_WAIT_MS,
     WAIT_MS,
@@ -17,7 +18,6 @@ from .calling import (
     question,
     snapshot,
     told,
-    tool,
 )
 from .interrupts import Verb
 from .spawn_tool import SPAWN_AGENT
@@ -59,7 +59,7 @@ async def _continue(context: ToolContext, arguments: AgentMessage) -> ToolOutcom
     return await _message(context, arguments, goes_on=True)
 
 
-SEND_AGENT_MESSAGE = tool(
+SEND_AGENT_MESSAGE = kernel_tool(
     "send_agent_message",
     (
         "Leave a message for one of your agents. One that works reads it at its next step; one that is idle "
@@ -70,7 +70,7 @@ SEND_AGENT_MESSAGE = tool(
     lambda a: f"Message to {a.agent_id}: {a.message}",
 )
 
-CONTINUE_AGENT = tool(
+CONTINUE_AGENT = kernel_tool(
     "continue_agent",
     (
         "Give one of your agents something more to do: it goes on with its own memory of what it did. One "
@@ -122,7 +122,7 @@ async def _wait(context: ToolContext, arguments: WaitAgents) -> ToolOutcome:
     )
 
 
-WAIT_AGENTS = tool(
+WAIT_AGENTS = kernel_tool(
     "wait_agents",
     (
         "Wait until one of your agents has ended, or asks you something, or the time is up. It tells their "
@@ -146,7 +146,7 @@ async def _list(context: ToolContext, arguments: ListAgents) -> ToolOutcome:
     return ToolOutcome(text=as_json([snapshot(agent) for agent in children]))
 
 
-LIST_AGENTS = tool(
+LIST_AGENTS = kernel_tool(
     "list_agents",
     "List your agents with their statuses, those that are closed, too.",
     ListAgents,
@@ -184,7 +184,7 @@ async def _close(context: ToolContext, arguments: OneAgent) -> ToolOutcome:
     return ToolOutcome(text=f"Closed {agent.name!r} ({agent.agent_id}).")
 
 
-INTERRUPT_AGENT = tool(
+INTERRUPT_AGENT = kernel_tool(
     "interrupt_agent",
     (
         "Stop what one of your agents does now. It keeps its memory, and can be continued; there is no "
@@ -195,7 +195,7 @@ INTERRUPT_AGENT = tool(
     lambda a: f"Interrupt {a.agent_id}",
 )
 
-CLOSE_AGENT = tool(
+CLOSE_AGENT = kernel_tool(
     "close_agent",
     "End one of your agents, and its own, for good. Its name is free again.",
     OneAgent,

@@ -1,18 +1,13 @@
 """What the tools of groups have in common: who calls, the codes of errors, and how a model reads a task."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from functools import wraps
-from typing import Any
-
-import attrs
+from collections.abc import Callable, Mapping
 
 from callboard_rpc.common import Actor, SessionId
-from callboard_rpc.errors import CallboardError
 from callboard_rpc.groups import Group, GroupTask
 
-from ..agents.calling import grant_of
-from ..tools.base import ToolContext, ToolFailure, ToolOutcome
+from ..tools.base import ToolContext
 from ..tools.display import one_line
+from ..turns.kernel_tools import coded, grant_of
 from .membership import Participant, root_of
 from .service import Groups
 from .tasks import MAX_TITLE_CHARS
@@ -42,32 +37,14 @@ CODES: Mapping[str, str] = {
 
 _SUMMARY_CHARS = 200
 _ID_CHARS = 80
-_ERROR_CHARS = 2_000
 
-Run = Callable[[ToolContext, Any], Awaitable[ToolOutcome]]
+with_codes = coded(CODES)
 
 
 def groups_of(context: ToolContext) -> Groups:
     service = context.services[SERVICE]
     assert isinstance(service, Groups)
     return service
-
-
-def with_codes(run: Run) -> Run:
-    """Turns the errors of groups into results that begin with their codes; what ends the turn (a store
-    that fails) is raised as it is."""
-
-    @wraps(run)
-    async def guarded(context: ToolContext, arguments: Any) -> ToolOutcome:
-        try:
-            return await run(context, arguments)
-        except CallboardError as error:
-            code = CODES.get(error.kind)
-            if code is None:
-                raise
-            raise ToolFailure(f"{code}: {one_line(error.message, _ERROR_CHARS)}") from error
-
-    return guarded
 
 
 def participant(context: ToolContext) -> Participant:
@@ -78,27 +55,6 @@ def participant(context: ToolContext) -> Participant:
         by=Actor(kind="agent", id=context.session),
         grant=grant_of(context),
     )
-
-
-def refuse_other_fields(
-    arguments: Any, operation: str, allowed: Mapping[str, tuple[str, ...]]
-) -> None:
-    """Raises `ToolFailure` for a field that does not belong to the operation, and names those that do
-    (coordination 109)."""
-    given: dict[str, Any] = attrs.asdict(arguments, recurse=False)
-    for name, value in given.items():
-        if name != "op" and value is not None and name not in allowed[operation]:
-            fields = ", ".join(allowed[operation]) or "none"
-            raise ToolFailure(
-                f"invalid_argument: {operation} has no field {name!r}; its fields are: {fields}"
-            )
-
-
-def required(arguments: Any, operation: str, *names: str) -> None:
-    """Raises `ToolFailure` for one that is absent."""
-    for name in names:
-        if getattr(arguments, name) is None:
-            raise ToolFailure(f"invalid_argument: {operation} needs {name}")
 
 
 def task_line(task: GroupTask, named: Callable[[str], str]) -> str:

@@ -6,9 +6,9 @@ from attrs import frozen
 
 from callboard_rpc.groups import GroupMember, GroupTask, TaskFilter
 
-from ..agents.calling import tool
 from ..tools.base import ToolContext, ToolOutcome
 from ..tools.display import one_line
+from ..turns.kernel_tools import kernel_tool
 from .calling import NONE_YET, groups_of, header_line, id_in_line, task_line, with_codes
 from .state import count_of
 from .tasks import names
@@ -81,7 +81,7 @@ def _more(what: str, count: int) -> list[str]:
     return [f"{what}: {count} more"] if count > 0 else []
 
 
-GROUP_STATUS = tool(
+GROUP_STATUS = kernel_tool(
     "group_status",
     "How the group stands: members, counts, ready, active and blocked tasks, conflicts.",
     GroupStatusCall,

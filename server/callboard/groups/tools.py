@@ -9,18 +9,16 @@ from attrs import field, frozen
 from callboard_rpc.common import TaskId
 from callboard_rpc.groups import GroupTask, TaskFilter
 
-from ..agents.calling import tool
 from ..tools.base import ToolContext, ToolFailure, ToolOutcome
 from ..tools.display import one_line
 from ..tools.schema import describe
+from ..turns.kernel_tools import kernel_tool, refuse_other_fields, required
 from .calling import (
     NONE_YET,
     groups_of,
     header_line,
     id_in_line,
     participant,
-    refuse_other_fields,
-    required,
     short_id,
     task_line,
     with_codes,
@@ -174,7 +172,7 @@ def _told(context: ToolContext, task: GroupTask) -> ToolOutcome:
     return ToolOutcome(text=task_line(task, named))
 
 
-GROUP_TASK = tool(
+GROUP_TASK = kernel_tool(
     "group_task",
     (
         "The task board that the root shares with its agents. A task is ready when all that it depends on is "
@@ -257,7 +255,7 @@ async def _inbox(context: ToolContext, limit: int) -> ToolOutcome:
     return ToolOutcome(text="\n".join(lines) or "Nobody has written to you.")
 
 
-GROUP_MESSAGE = tool(
+GROUP_MESSAGE = kernel_tool(
     "group_message",
     (
         "Tell members of the group something that they should know. It is information: it wakes nobody and "
@@ -294,7 +292,7 @@ async def _complete(context: ToolContext, arguments: Complete) -> ToolOutcome:
     )
 
 
-COMPLETE = tool(
+COMPLETE = kernel_tool(
     "complete",
     (
         "Declare that all that was asked for is implemented. It is refused while the task board has required "

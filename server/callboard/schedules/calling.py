@@ -1,17 +1,14 @@
 """What the tools of schedules have in common: who calls, the codes of errors, and how a model reads one."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from functools import wraps
-from typing import Any
+from collections.abc import Mapping
 
 from callboard_rpc.common import SessionId
-from callboard_rpc.errors import CallboardError
 from callboard_rpc.schedules import Schedule, ScheduleTrigger
 
-from ..agents.calling import grant_of
 from ..sessions.projection import SQL as SESSION_SQL
-from ..tools.base import ToolContext, ToolFailure, ToolOutcome
+from ..tools.base import ToolContext, ToolFailure
 from ..tools.display import one_line
+from ..turns.kernel_tools import coded, grant_of
 from .keeping import Maker
 from .service import Schedules
 
@@ -34,30 +31,13 @@ CODES: Mapping[str, str] = {
 
 _PROMPT_CHARS = 120
 
-Run = Callable[[ToolContext, Any], Awaitable[ToolOutcome]]
+with_codes = coded(CODES)
 
 
 def schedules_of(context: ToolContext) -> Schedules:
     service = context.services[SERVICE]
     assert isinstance(service, Schedules)
     return service
-
-
-def with_codes(run: Run) -> Run:
-    """Turns the errors of schedules into results that begin with their codes; what ends the turn (a store that
-    fails) is raised as it is."""
-
-    @wraps(run)
-    async def guarded(context: ToolContext, arguments: Any) -> ToolOutcome:
-        try:
-            return await run(context, arguments)
-        except CallboardError as error:
-            code = CODES.get(error.kind)
-            if code is None:
-                raise
-            raise ToolFailure(f"{code}: {error.message}") from error
-
-    return guarded
 
 
 def maker_of(context: ToolContext) -> Maker:

@@ -1,6 +1,6 @@
 """Fires what is due, by the clock on the wall. One task of every host that stays.
 
-It looks once a second whether something is due: one look into an index, for how many schedules soever, and so
+It looks every two seconds whether something is due: one look into an index, for how many schedules soever, and so
 it needs no word from other processes, and sees that a clock was put forward or back. What is due is done in the
 order of its times; that another host does it as well is decided by the transaction.
 """
@@ -19,7 +19,7 @@ from .triggers import passed
 
 _log = logging.getLogger(__name__)
 
-LOOK_S = 1.0
+LOOK_S = 2.0
 """The longest time between two looks."""
 _AGAIN_S = 1.0
 _TOGETHER = 64

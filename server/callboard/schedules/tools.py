@@ -12,10 +12,10 @@ from callboard_rpc.schedules import (
     ScheduleUpdateParams,
 )
 
-from ..agents.calling import tool
 from ..log.clock import later, parse
 from ..tools.base import ToolContext, ToolFailure, ToolOutcome
 from ..tools.schema import describe
+from ..turns.kernel_tools import kernel_tool
 from .calling import (
     PERMISSION,
     maker_of,
@@ -110,7 +110,7 @@ async def _made(
     return ToolOutcome(text=schedule_line(made))
 
 
-SCHEDULE_CREATE = tool(
+SCHEDULE_CREATE = kernel_tool(
     "schedule_create",
     (
         "Have yourself woken in this session, again and again or once: give exactly one of cron, at and "
@@ -150,7 +150,7 @@ async def _once(context: ToolContext, arguments: ScheduleOnce) -> ToolOutcome:
     return await _made(context, ScheduleTrigger(at=at), arguments.prompt, name=arguments.name)
 
 
-SCHEDULE_ONCE = tool(
+SCHEDULE_ONCE = kernel_tool(
     "schedule_once",
     (
         "Have yourself woken once in this session, after a while. If you are at work then, you are told when "
@@ -214,7 +214,7 @@ def _given(value: Any) -> Any:
     return UNSET if value is None else value
 
 
-SCHEDULE_UPDATE = tool(
+SCHEDULE_UPDATE = kernel_tool(
     "schedule_update",
     "Change a schedule that you have made, or switch it on or off: only what you give is changed.",
     ScheduleUpdate,
@@ -239,7 +239,7 @@ async def _delete(context: ToolContext, arguments: ScheduleDelete) -> ToolOutcom
     return ToolOutcome(text=f"{schedule.name} is deleted ({when(schedule.trigger)}).")
 
 
-SCHEDULE_DELETE = tool(
+SCHEDULE_DELETE = kernel_tool(
     "schedule_delete",
     "Delete a schedule that you have made.",
     ScheduleDelete,
@@ -266,7 +266,7 @@ async def _list(context: ToolContext, _: ScheduleList) -> ToolOutcome:
     return ToolOutcome(text="\n".join(lines) or "You have made no schedule in this session.")
 
 
-SCHEDULE_LIST = tool(
+SCHEDULE_LIST = kernel_tool(
     "schedule_list",
     "The schedules that you have made in this session: when they fire next, and what became of them.",
     ScheduleList,
