@@ -56,7 +56,8 @@ class AckParams:
 
 @frozen(kw_only=True)
 class EventListParams:
-    """`after` and `before` are cursors and exclude each other; without either, from the start."""
+    """`after` and `before` are cursors and exclude each other; without either, from the start. With
+    `before` "now" the newest events are told."""
 
     scope: Scope
     after: Cursor | None = None
@@ -68,7 +69,8 @@ class EventListParams:
 
 @frozen(kw_only=True)
 class EventListResult:
-    """Events in order of `pos`; `next_cursor` continues in the direction that was asked for."""
+    """Events in order of `pos`; `next_cursor` continues in the direction that was asked for. Whoever
+    subscribes from `cursor` gets all that was not yet in the log when it was read."""
 
     data: tuple[Event, ...]
     cursor: Cursor

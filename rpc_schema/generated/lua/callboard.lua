@@ -649,7 +649,8 @@ local M = {}
 ---@field kind "answer"|"thought"|"tool_output"|string
 ---@field count? integer
 
----`after` and `before` are cursors and exclude each other; without either, from the start.
+---`after` and `before` are cursors and exclude each other; without either, from the start. With
+---`before` "now" the newest events are told.
 ---@class callboard.EventListParams
 ---@field scope callboard.Scope
 ---@field after? callboard.Cursor
@@ -658,7 +659,8 @@ local M = {}
 ---@field limit? integer
 ---@field _meta? table<string, any>
 
----Events in order of `pos`; `next_cursor` continues in the direction that was asked for.
+---Events in order of `pos`; `next_cursor` continues in the direction that was asked for. Whoever
+---subscribes from `cursor` gets all that was not yet in the log when it was read.
 ---@class callboard.EventListResult
 ---@field data callboard.Event[]
 ---@field cursor callboard.Cursor

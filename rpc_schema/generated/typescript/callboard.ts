@@ -775,7 +775,10 @@ export interface EventDelta {
   count?: number;
 }
 
-/** `after` and `before` are cursors and exclude each other; without either, from the start. */
+/**
+ * `after` and `before` are cursors and exclude each other; without either, from the start. With
+ * `before` "now" the newest events are told.
+ */
 export interface EventListParams {
   scope: Scope;
   after?: Cursor | null;
@@ -785,7 +788,10 @@ export interface EventListParams {
   _meta?: JsonObject | null;
 }
 
-/** Events in order of `pos`; `next_cursor` continues in the direction that was asked for. */
+/**
+ * Events in order of `pos`; `next_cursor` continues in the direction that was asked for. Whoever
+ * subscribes from `cursor` gets all that was not yet in the log when it was read.
+ */
 export interface EventListResult {
   data: Event[];
   cursor: Cursor;

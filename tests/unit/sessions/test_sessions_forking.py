@@ -287,22 +287,31 @@ async def test_a_long_history_is_taken_over_in_pieces_and_found_by_nobody_before
 
 @pytest.mark.soak
 @pytest.mark.timeout(600)
-async def test_nobody_waits_long_while_a_hundred_thousand_events_are_forked(tmp_path: Path) -> None:
+async def test_nobody_waits_for_more_than_two_pieces_of_a_fork_of_a_hundred_thousand_events(tmp_path: Path) -> None:
     async with host_with(tmp_path, Player([])) as host:
         session_id = await long_session(host, tmp_path, 100_000)
         other = await new_session(host, tmp_path)
-        waits: list[float] = []
+        pieces = 0
+
+        def heard(records: list[Any]) -> None:
+            nonlocal pieces
+            pieces += any(record.session_id not in (session_id, other) for record in records)
+
+        host.log.listen(heard)
+        overtaken: list[int] = []
+        longest = 0.0
         task = asyncio.ensure_future(fork(host, session_id))
         while not task.done():
-            begun = time.monotonic()
-            await host.sessions.set_archived(other, archived=len(waits) % 2 == 0, by=CLIENT)
-            waits.append(time.monotonic() - begun)
+            before, begun = pieces, time.monotonic()
+            await host.sessions.set_archived(other, archived=len(overtaken) % 2 == 0, by=CLIENT)
+            overtaken.append(pieces - before)
+            longest = max(longest, time.monotonic() - begun)
         made = await task
         assert made.head_seq > 100_000
-        assert len(waits) > 100
-        slow = [wait for wait in waits if wait >= 0.25]
-        # a machine that does other things may stand still for a moment; a fork may not
-        assert len(slow) <= len(waits) // 100, f"{slow} of {len(waits)} commits"
+        assert len(overtaken) > 100
+        # the one that is being written, and one that shares its commit or came before: then it is their turn
+        assert max(overtaken) <= 2
+        print(f"{pieces} pieces, {len(overtaken)} commits of others, the longest took {longest:.3f} s")
 
 
 @pytest.mark.parametrize("how", ["cancelled", "origin deleted"])

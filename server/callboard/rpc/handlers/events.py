@@ -40,12 +40,15 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler | Heed]:
         log = host.log
         filter = await filter_of(log, params.scope, params.types)
         log.refresh()
+        # told before the page is read: whoever follows from there misses nothing of what came meanwhile
+        cursor = log.cursor()
         limit = page_size(params.limit, limits.page_items)
         backwards = params.before is not None
+        before = None if params.before in (None, "now") else log.position(params.before)
         records = await log.page(
             filter,
             after=0 if params.after is None else log.position(params.after),
-            before=None if params.before is None else log.position(params.before),
+            before=before,
             limit=limit,
             max_bytes=limits.page_bytes,
             backwards=backwards,
@@ -53,7 +56,7 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler | Heed]:
         edge = None if not records else (records[0] if backwards else records[-1]).pos
         answer: dict[str, Any] = {
             "data": [record.wire() for record in records],
-            "cursor": log.cursor(),
+            "cursor": cursor,
         }
         # a page that is not full may still have ended by its size: whether there is more is asked
         if edge is not None and await _more(host, filter, edge, backwards):

@@ -1,0 +1,148 @@
+-- Mappings of our buffers: by action, as the user has set them, and told by `g?`.
+local M = {}
+
+---@class callboard.Key
+---@field action string its name in `keymaps`
+---@field lhs string|string[] the default; several do the same
+---@field desc string
+---@field fn function
+---@field mode? string|string[] normal unless given
+---@field expr? boolean
+
+---The option that makes a mapping a buffer's own; its name changes with 0.12.
+local BUFFER = vim.fn.has('nvim-0.12') == 1 and 'buf' or 'buffer'
+
+---Mappings by buffer and group, for `g?`.
+---@type table<integer, { group: string, keys: { lhs: string, desc: string, mode: string }[] }[]>
+local told = {}
+
+---@param group 'chat'|'input'|'approval'|'diff'|'list'
+---@param key callboard.Key
+---@return string[] none where it is disabled
+function M.lhs_of(group, key)
+  local set = require('callboard.config').get().keymaps[group]
+  if set == false then
+    return {}
+  end
+  local lhs = set[key.action]
+  if lhs == false then
+    return {}
+  end
+  lhs = lhs or key.lhs
+  return type(lhs) == 'table' and lhs or { lhs }
+end
+
+---@param buf integer
+---@param group 'chat'|'input'|'approval'|'diff'|'list'
+---@param keys callboard.Key[]
+function M.set(buf, group, keys)
+  local listed = {}
+  for _, key in ipairs(keys) do
+    for _, lhs in ipairs(M.lhs_of(group, key)) do
+      vim.keymap.set(key.mode or 'n', lhs, key.fn, {
+        [BUFFER] = buf,
+        desc = 'Callboard: ' .. key.desc,
+        expr = key.expr,
+        nowait = #lhs == 1 or nil,
+        silent = true,
+      })
+      local mode = key.mode or 'n'
+      listed[#listed + 1] = {
+        lhs = lhs,
+        desc = key.desc,
+        mode = type(mode) == 'table' and table.concat(mode) or mode,
+      }
+    end
+  end
+  told[buf] = told[buf] or {}
+  for i, entry in ipairs(told[buf]) do
+    if entry.group == group then
+      table.remove(told[buf], i)
+      break
+    end
+  end
+  table.insert(told[buf], { group = group, keys = listed })
+end
+
+---@param buf integer
+---@param group string
+function M.unset(buf, group)
+  for i, entry in ipairs(told[buf] or {}) do
+    if entry.group == group then
+      for _, key in ipairs(entry.keys) do
+        for mode in key.mode:gmatch('.') do
+          pcall(vim.keymap.del, mode, key.lhs, { [BUFFER] = buf })
+        end
+      end
+      table.remove(told[buf], i)
+      return
+    end
+  end
+end
+
+---What the mappings of a buffer do, for its help.
+---@param buf integer
+---@return string[]
+function M.lines(buf)
+  local lines, width = {}, 8
+  for _, entry in ipairs(told[buf] or {}) do
+    for _, key in ipairs(entry.keys) do
+      width = math.max(width, vim.fn.strdisplaywidth(key.lhs))
+    end
+  end
+  for _, entry in ipairs(told[buf] or {}) do
+    if #lines > 0 then
+      lines[#lines + 1] = ''
+    end
+    for _, key in ipairs(entry.keys) do
+      local mode = key.mode == 'n' and '' or (' (%s)'):format(key.mode)
+      lines[#lines + 1] = (' %-' .. width .. 's  %s%s'):format(key.lhs, key.desc, mode)
+    end
+  end
+  return lines
+end
+
+---@param buf integer
+function M.forget(buf)
+  told[buf] = nil
+end
+
+---Shows what the mappings of the current buffer do, in a float that any of `q`, `<Esc>` and `g?` closes.
+function M.help()
+  local buf = vim.api.nvim_get_current_buf()
+  local lines = M.lines(buf)
+  lines[#lines + 1] = ''
+  lines[#lines + 1] = ' :help callboard has the rest.'
+  local width = 20
+  for _, text in ipairs(lines) do
+    width = math.max(width, vim.fn.strdisplaywidth(text) + 1)
+  end
+  local scratch = vim.api.nvim_create_buf(false, true)
+  vim.api.nvim_buf_set_lines(scratch, 0, -1, false, lines)
+  vim.bo[scratch].modifiable = false
+  vim.bo[scratch].bufhidden = 'wipe'
+  vim.bo[scratch].filetype = 'callboard-help'
+  width = math.min(width, vim.o.columns - 4)
+  local height = math.max(1, math.min(#lines, vim.o.lines - 6))
+  local win = vim.api.nvim_open_win(scratch, true, {
+    relative = 'editor',
+    row = math.max(0, math.floor((vim.o.lines - height) / 2) - 1),
+    col = math.max(0, math.floor((vim.o.columns - width) / 2)),
+    width = width,
+    height = height,
+    style = 'minimal',
+    border = 'rounded',
+    title = ' Keys ',
+  })
+  local function close()
+    if vim.api.nvim_win_is_valid(win) then
+      vim.api.nvim_win_close(win, true)
+    end
+  end
+  for _, lhs in ipairs({ 'q', '<Esc>', 'g?' }) do
+    vim.keymap.set('n', lhs, close, { [BUFFER] = scratch, nowait = true })
+  end
+  vim.api.nvim_create_autocmd('WinLeave', { buffer = scratch, once = true, callback = close })
+end
+
+return M

@@ -1,0 +1,327 @@
+-- A session that is open in this editor: its transcript, followed live; the pages before it; what is said to
+-- it. It is a view of the log: whatever happens to the server, it asks again from where it stopped.
+local Reducer = require('callboard.model.reducer')
+local Queue = require('callboard.model.queue')
+local log = require('callboard.log')
+
+local M = {}
+
+---@alias callboard.session.Phase 'loading'|'live'|'lost'
+
+---@class callboard.session.Update
+---@field change callboard.Change? what is new in the transcript
+---@field phase callboard.session.Phase? it has changed
+---@field outbox boolean? what is on its way to the server has changed
+
+---@class callboard.OpenSession
+---@field id string
+---@field transcript callboard.Transcript
+---@field outbox callboard.Outbox
+---@field phase callboard.session.Phase
+---@field fault string? why it is lost
+---@field at_start boolean all of it is loaded
+---@field private app callboard.App
+---@field private oldest string? cursor before the first event that is loaded
+---@field private listeners table<fun(update: callboard.session.Update), true>
+---@field private close_feed fun()?
+---@field private loading_older boolean?
+---@field private drafting boolean?
+---@field private epoch integer
+local Session = {}
+Session.__index = Session
+
+---Events of the first page, and of each page before it.
+local PAGE = 400
+
+---@param app callboard.App
+---@param id string
+---@return callboard.OpenSession
+function M.open(app, id)
+  local self = setmetatable({
+    app = app,
+    id = id,
+    transcript = Reducer.new(id),
+    outbox = Queue.new(),
+    phase = 'loading',
+    at_start = false,
+    listeners = {},
+    epoch = 0,
+  }, Session)
+  self:load()
+  return self
+end
+
+---@private
+---@param update callboard.session.Update
+function Session:tell(update)
+  for _, listener in ipairs(vim.tbl_keys(self.listeners)) do
+    local ok, fault = xpcall(listener, debug.traceback, update)
+    if not ok then
+      log.error('%s', fault)
+    end
+  end
+end
+
+---@param listener fun(update: callboard.session.Update)
+---@return fun() off
+function Session:listen(listener)
+  self.listeners[listener] = true
+  return function()
+    self.listeners[listener] = nil
+  end
+end
+
+---@private
+---@param phase callboard.session.Phase
+---@param fault string?
+function Session:become(phase, fault)
+  self.phase, self.fault = phase, fault
+  self:tell({ phase = phase })
+end
+
+---Reads the session anew: the newest page, what streams, and then what comes.
+function Session:load()
+  self.epoch = self.epoch + 1
+  local epoch = self.epoch
+  if self.close_feed then
+    self.close_feed()
+    self.close_feed = nil
+  end
+  local function failed(err)
+    if epoch == self.epoch then
+      self:become('lost', require('callboard.notify').explain(err))
+    end
+  end
+  self:become('loading')
+  self.app:request('session/get', { sessionId = self.id }, function(err, got)
+    if err then
+      failed(err)
+    elseif epoch == self.epoch then
+      self.app:put_session(got.session)
+      self:first_page(epoch, got.session, failed)
+    end
+  end)
+end
+
+---@private
+---@param epoch integer
+---@param session callboard.Session
+---@param failed fun(err: table)
+function Session:first_page(epoch, session, failed)
+  self.app:request('event/list', {
+    scope = { kind = 'session', id = self.id },
+    before = 'now',
+    limit = PAGE,
+  }, function(err, page)
+    if err then
+      return failed(err)
+    elseif epoch ~= self.epoch then
+      return
+    end
+    local transcript = Reducer.new(self.id)
+    transcript.title, transcript.mode, transcript.model = session.title, session.mode, session.model
+    transcript.closed = session.closed
+    for _, event in ipairs(page.data) do
+      Reducer.apply(transcript, event)
+    end
+    self.transcript = transcript
+    self.oldest, self.at_start = page.nextCursor, page.nextCursor == nil
+    self.phase, self.fault = 'live', nil
+    self:tell({
+      phase = 'live',
+      change = { items = {}, events = {}, reset = true, queue = true, head = true },
+    })
+    self:follow(page.cursor, epoch)
+    if #transcript.plan == 0 and not self.at_start then
+      self:last_plan(epoch)
+    end
+  end)
+end
+
+---@private
+---The plan may have been made before the first page.
+---@param epoch integer
+function Session:last_plan(epoch)
+  self.app:request('event/list', {
+    scope = { kind = 'session', id = self.id },
+    types = { 'plan_updated' },
+    before = self.oldest,
+    limit = 1,
+  }, function(err, page)
+    local event = not err and page.data[#page.data] or nil
+    if event and epoch == self.epoch and #self.transcript.plan == 0 then
+      self.transcript.plan = event.data.entries
+      self:tell({ change = { items = {}, events = {}, head = true } })
+    end
+  end)
+end
+
+---@private
+---@param cursor string
+---@param epoch integer
+function Session:follow(cursor, epoch)
+  self.close_feed = self.app.feed:follow({
+    scope = { kind = 'session', id = self.id },
+    cursor = cursor,
+    deltas = true,
+    on_events = function(events)
+      if epoch == self.epoch then
+        self:events(events)
+      end
+    end,
+    on_delta = function(delta)
+      if epoch == self.epoch then
+        self:changed(Reducer.delta(self.transcript, delta))
+      end
+    end,
+    on_live = function()
+      -- What streamed before this subscription, or while no server was there, stands in the draft.
+      if epoch == self.epoch and self.transcript.turn then
+        self:fetch_draft()
+      end
+    end,
+    on_lost = function(err)
+      if epoch ~= self.epoch then
+        return
+      end
+      local kind = err.data and err.data.kind
+      if kind == 'invalidCursor' or kind == 'cursorExpired' then
+        self:load()
+      else
+        self:become('lost', require('callboard.notify').explain(err))
+      end
+    end,
+  })
+end
+
+---@private
+---@param events callboard.Event[]
+function Session:events(events)
+  local merged, sent
+  for _, event in ipairs(events) do
+    local change = Reducer.apply(self.transcript, event)
+    if change and change.gap then
+      log.warn('events of %s are missing before seq %d', self.id, event.seq)
+      return self:load()
+    end
+    merged = Reducer.merge(merged, change)
+    if event.type == 'message' and event.data.clientMessageId then
+      sent = Queue.settle(self.outbox, event.data.clientMessageId) ~= nil or sent
+    end
+    if change then
+      self.app:session_event(event)
+    end
+  end
+  self:changed(merged)
+  if sent then
+    self:tell({ outbox = true })
+  end
+  if self.transcript.deleted then
+    self:become('lost', 'this session was deleted. :Callboard sessions shows the others.')
+  end
+end
+
+---@private
+---@param change callboard.Change?
+function Session:changed(change)
+  if not change then
+    return
+  end
+  if change.hole then
+    self:fetch_draft()
+  end
+  self:tell({ change = change })
+end
+
+---@private
+function Session:fetch_draft()
+  if self.drafting then
+    return
+  end
+  self.drafting = true
+  local epoch = self.epoch
+  self.app:request('session/get', { sessionId = self.id }, function(err, got)
+    self.drafting = false
+    if not err and epoch == self.epoch then
+      local change = Reducer.draft(self.transcript, got.draft)
+      change.hole = nil -- a piece that is still missing comes with the next save of the draft
+      self:changed(change)
+    end
+  end)
+end
+
+---Loads the page before what is there.
+---@param done fun(loaded: boolean)?
+function Session:load_older(done)
+  done = done or function() end
+  if self.at_start or self.loading_older or not self.oldest then
+    return done(false)
+  end
+  self.loading_older = true
+  local epoch = self.epoch
+  self.app:request('event/list', {
+    scope = { kind = 'session', id = self.id },
+    before = self.oldest,
+    limit = PAGE,
+  }, function(err, page)
+    self.loading_older = false
+    if err then
+      require('callboard.notify').failed('load what came before', err)
+      return done(false)
+    elseif epoch ~= self.epoch then
+      return done(false)
+    end
+    self.oldest, self.at_start = page.nextCursor, page.nextCursor == nil
+    self:tell({ change = Reducer.older(self.transcript, page.data) })
+    done(true)
+  end)
+end
+
+---@class callboard.Prompt
+---@field text string
+---@field delivery callboard.Delivery?
+---@field context callboard.ContextItem[]?
+---@field content callboard.Content[]? more than the text: what of buffers is sent along
+---@field to string?
+
+---Says something. It stands in the outbox until it is durable.
+---@param prompt callboard.Prompt
+---@param done fun(err: table?, result: callboard.SessionPromptResult?)?
+function Session:prompt(prompt, done)
+  local key = self.app:new_key()
+  local delivery = prompt.delivery or 'auto'
+  Queue.add(self.outbox, { key = key, text = prompt.text, delivery = delivery })
+  self:tell({ outbox = true })
+  local content = { { type = 'text', text = require('callboard.model.text').utf8(prompt.text) } }
+  vim.list_extend(content, prompt.content or {})
+  self.app:request('session/prompt', {
+    sessionId = self.id,
+    content = content,
+    delivery = delivery,
+    clientMessageId = key,
+    context = prompt.context,
+    to = prompt.to,
+    idempotencyKey = key,
+  }, function(err, result)
+    Queue.settle(self.outbox, key)
+    self:tell({ outbox = true })
+    if result and result.warning then
+      require('callboard.notify').warn(result.warning)
+    end
+    if done then
+      done(err, result)
+    end
+  end)
+end
+
+---Nobody looks at it any more.
+function Session:close()
+  self.epoch = self.epoch + 1
+  if self.close_feed then
+    self.close_feed()
+    self.close_feed = nil
+  end
+  self.listeners = {}
+end
+
+return M
