@@ -90,9 +90,12 @@ class Editor:
         self._drawn = threading.Condition()
         self._closed = False
         self._connection = _Connection(self.process, self._sockets / "nvim", self._redraw)
-        self.call("nvim_ui_attach", *size, {"rgb": True, "ext_linegrid": True})
-        if init:
+        try:
+            self.call("nvim_ui_attach", *size, {"rgb": True, "ext_linegrid": True})
             self._check_startup()
+        except BaseException:
+            self.close()
+            raise
 
     # --- doing ---
 
@@ -208,7 +211,7 @@ class Editor:
         assert servers, self._told("there is no server to kill")
         for server in servers:
             server.send_signal(signal.SIGKILL)
-        psutil.wait_procs(servers, timeout=PATIENCE_S)
+        self.wait_for(lambda: all(map(ended, servers)), what="the end of killed servers")
 
     def kill(self) -> None:
         """SIGKILL for Neovim itself, with its end."""
@@ -251,11 +254,11 @@ class Editor:
         mark = f"{TAG}={self.environ[TAG]}"
         ends = time.monotonic() + PATIENCE_S
         while True:
-            left = [p for p in self._known if p.is_running() and not _is_zombie(p)]
+            left = [p for p in self._known if not ended(p)]
             left += [p for p in psutil.process_iter() if p not in left and _bears(p, mark)]
             if not left or time.monotonic() > ends:
                 return left
-            psutil.wait_procs(left, timeout=0.05)
+            time.sleep(0.02)  # the end of an orphan sends no event
 
     # --- beginning, ending, failing ---
 
@@ -299,7 +302,8 @@ class Editor:
         script.write_text(
             f"vim.opt.runtimepath:prepend({json.dumps(str(PLUGIN))})\n"
             "vim.g.callboard = vim.json.decode(vim.env.TESTS_PLUGIN_OPTIONS)\n"
-            "vim.env.TESTS_PLUGIN_OPTIONS = nil\n" + init,
+            "vim.env.TESTS_PLUGIN_OPTIONS = nil\n"
+            "vim.opt.shortmess:append('I')\n" + init,
             "utf-8",
         )
         with self._stderr_path.open("wb") as stderr:
@@ -316,7 +320,9 @@ class Editor:
             )  # fmt: skip
 
     def _check_startup(self) -> None:
-        faults = [line for line in self.messages().splitlines() if re.match(r"E\d+:", line)]
+        blocked = self.mode()["blocking"]
+        assert not blocked, self._told("Neovim waits for a key in its start")
+        faults = re.search(r"^E\d+:", self.messages(), re.MULTILINE)
         assert not faults, self._told("Neovim did not start well")
 
     def _redraw(self, updates: list[Any]) -> None:
@@ -389,11 +395,14 @@ class _Connection:
             try:
                 result = self._nvim.request(method, *arguments)
             except BaseException as fault:
-                self._settle(answer, lambda: answer.set_exception(fault))
+                self._settle(answer, answer.set_exception, fault)
             else:
-                self._settle(answer, lambda: answer.set_result(result))
+                self._settle(answer, answer.set_result, result)
 
-        self._nvim.async_call(ask)
+        try:
+            self._nvim.async_call(ask)
+        except RuntimeError:  # its loop was closed just now
+            self._settle(answer, answer.set_exception, Gone("Neovim is gone"))
         return answer
 
     def close(self) -> None:
@@ -416,7 +425,7 @@ class _Connection:
                 self._gone = True
                 open_ = [*self._open]
             for answer in open_:
-                self._settle(answer, lambda a=answer: a.set_exception(Gone("Neovim ended")))
+                self._settle(answer, answer.set_exception, Gone("Neovim ended"))
             nvim.close()
 
     def _connect(self) -> pynvim.Nvim:
@@ -433,12 +442,12 @@ class _Connection:
         if name == "redraw":
             self._redraw(arguments)
 
-    def _settle(self, answer: "Future[Any]", settle: Callable[[], None]) -> None:
+    def _settle(self, answer: "Future[Any]", settle: Callable[[Any], None], value: Any) -> None:
         with self._lock:
             waited_for = answer in self._open
             self._open.discard(answer)
         if waited_for:
-            settle()
+            settle(value)
 
 
 def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
@@ -457,9 +466,10 @@ def _is_server(process: psutil.Process) -> bool:
     return "serve" in line and any("callboard" in word for word in line)
 
 
-def _is_zombie(process: psutil.Process) -> bool:
+def ended(process: psutil.Process) -> bool:
+    """Also when nobody took notice yet, as of orphans in a container whose first process does not care."""
     try:
-        return process.status() == psutil.STATUS_ZOMBIE
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return True
 
@@ -486,4 +496,3 @@ def _end(processes: Sequence[psutil.Process]) -> None:
             process.kill()
         except psutil.NoSuchProcess:
             continue
-    psutil.wait_procs(processes, timeout=PATIENCE_S)

@@ -7,7 +7,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 PLUGIN = ROOT / "editors" / "nvim"
-LUA_ROOTS = (ROOT / ".tools" / "lua" / "usr", Path("/usr"), Path("/usr/local"), Path("/opt/homebrew"))
+LUA_ROOTS = (
+    ROOT / ".tools" / "lua" / "usr",
+    Path("/usr"),
+    Path("/usr/local"),
+    Path("/opt/homebrew"),
+)
 """Where tests/run.lua looks for Lua modules."""
 
 

@@ -287,7 +287,9 @@ async def test_a_long_history_is_taken_over_in_pieces_and_found_by_nobody_before
 
 @pytest.mark.soak
 @pytest.mark.timeout(600)
-async def test_nobody_waits_for_more_than_two_pieces_of_a_fork_of_a_hundred_thousand_events(tmp_path: Path) -> None:
+async def test_nobody_waits_for_more_than_two_pieces_of_a_fork_of_a_hundred_thousand_events(
+    tmp_path: Path,
+) -> None:
     async with host_with(tmp_path, Player([])) as host:
         session_id = await long_session(host, tmp_path, 100_000)
         other = await new_session(host, tmp_path)
@@ -311,7 +313,9 @@ async def test_nobody_waits_for_more_than_two_pieces_of_a_fork_of_a_hundred_thou
         assert len(overtaken) > 100
         # the one that is being written, and one that shares its commit or came before: then it is their turn
         assert max(overtaken) <= 2
-        print(f"{pieces} pieces, {len(overtaken)} commits of others, the longest took {longest:.3f} s")
+        print(
+            f"{pieces} pieces, {len(overtaken)} commits of others, the longest took {longest:.3f} s"
+        )
 
 
 @pytest.mark.parametrize("how", ["cancelled", "origin deleted"])
