@@ -10,7 +10,7 @@ ARGS ?=
 PYTEST := $(BIN)/python -m pytest --ignore tests/bench
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-agents demo-group test check bench schema lock soak clean
+.PHONY: help setup demo demo-agents demo-group test check format bench schema lock soak tools clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -44,6 +44,11 @@ check: setup ## lint, format, types, import contracts, generated schema, house r
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python rpc_schema/generate.py --check
 	$(BIN)/python .ci/house_rules.py
+	$(BIN)/python .ci/lua_lint.py
+
+format: setup ## format Python and Lua
+	@$(BIN)/ruff format -q .
+	@$(BIN)/python .ci/lua_lint.py --write
 
 bench: setup ## measure against the budgets
 	@$(BIN)/python tests/bench/run.py $(ARGS)
@@ -54,6 +59,9 @@ schema: setup ## write rpc_schema/generated from the contract
 soak: setup ## the long randomised runs
 	@$(PYTEST) -m soak $(ARGS) || [ $$? -eq 5 ]
 
+tools: setup ## bring to .tools what tests and checks of the Neovim plugin need
+	@.ci/tools
+
 # Names and hashes only: where packages come from is the affair of whoever installs them.
 lock: setup ## resolve requirements.lock anew
 	@.ci/uv pip compile -q pyproject.toml --group dev --universal \
@@ -61,5 +69,5 @@ lock: setup ## resolve requirements.lock anew
 		-o requirements.lock $(ARGS)
 
 clean: ## remove whatever the other targets made
-	rm -rf $(VENV) dist .demo .hypothesis .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) .tools dist .demo .hypothesis .pytest_cache .ruff_cache .import_linter_cache
 	find server rpc_schema editors tests .ci -name __pycache__ -prune -exec rm -rf {} +

@@ -1,4 +1,7 @@
-"""Which Neovims this machine has for the tests, and busted for the specs."""
+"""Which Neovims this machine has for the tests, and busted for the specs.
+
+As a program it says what is missing, for `.ci/left-out`.
+"""
 
 import importlib.util
 import shutil
@@ -42,3 +45,20 @@ def version_of(nvim: Path) -> str:
 
 def has_busted() -> bool:
     return any((root / "share/lua/5.1/busted/runner.lua").exists() for root in LUA_ROOTS)
+
+
+def missing() -> list[str]:
+    """What would have to be there for all tests to run."""
+    found = versions()
+    lacking: list[str] = []
+    if not found:
+        lacking.append("Neovim")
+    elif "0.10" not in found:
+        lacking.append("Neovim 0.10")
+    if not has_busted():
+        lacking.append("busted (for the specs of the Neovim plugin)")
+    return lacking
+
+
+if __name__ == "__main__":
+    print(", ".join(missing()))
