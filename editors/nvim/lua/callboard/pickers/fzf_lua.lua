@@ -1,0 +1,3 @@
+local M = {}
+function M.installed() return false end
+return M
