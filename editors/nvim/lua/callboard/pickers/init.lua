@@ -4,7 +4,7 @@ local M = {}
 ---@alias callboard.PickerName 'page'|'select'|'telescope'|'fzf_lua'|'mini'|'snacks'
 
 ---@class callboard.PickAction
----@field key string in Neovim's notation, for lists that have keys
+---@field key string a letter: by itself in a list, with Ctrl where letters search
 ---@field desc string
 ---@field fn fun(item: any)
 
@@ -19,10 +19,11 @@ local M = {}
 
 ---@class callboard.Picker
 ---@field installed fun(): boolean
+---@field preferred (fun(): boolean)? whether it is somebody's picker, not only there; as installed without it
 ---@field pick fun(opts: callboard.Pick)
 
 ---Which come first where several are there.
-local ORDER = { 'snacks', 'telescope', 'fzf_lua', 'mini' }
+local ORDER = { 'telescope', 'fzf_lua', 'snacks', 'mini' }
 
 ---@param name callboard.PickerName
 ---@return callboard.Picker
@@ -48,11 +49,29 @@ function M.which()
     return 'select', wanted
   end
   for _, name in ipairs(ORDER) do
-    if load(name).installed() then
+    local picker = load(name)
+    if (picker.preferred or picker.installed)() then
       return name
     end
   end
-  return load('select').installed() and 'select' or 'page'
+  return load('select').replaced() and 'select' or 'page'
+end
+
+---The items as lines for pickers that have no headings: each with its own, if they have any.
+---@param opts callboard.Pick
+---@return string[]
+function M.lines(opts)
+  local headings, width = {}, 0
+  for i, item in ipairs(opts.items) do
+    headings[i] = opts.heading and opts.heading(item) or ''
+    width = math.max(width, vim.fn.strdisplaywidth(headings[i]))
+  end
+  local lines = {}
+  for i, item in ipairs(opts.items) do
+    local space = (' '):rep(width - vim.fn.strdisplaywidth(headings[i]))
+    lines[i] = (width > 0 and headings[i] .. space .. '  ' or '') .. opts.format(item)
+  end
+  return lines
 end
 
 ---@param opts callboard.Pick

@@ -83,7 +83,7 @@ local function leads(listing, hidden)
   if hidden > 0 then
     local many = listing.all_cursor and ('%d or more'):format(hidden) or tostring(hidden)
     local one = hidden == 1 and not listing.all_cursor
-    add(('%s of other folders %s hidden: choose this line to see %s'):format(many, one and 'is' or 'are', one and 'it' or 'them'), function()
+    add(('%s of other folders %s hidden; choose this to show %s'):format(many, one and 'is' or 'are', one and 'it' or 'them'), function()
       listing.all = true
       show(listing)
     end)
@@ -166,28 +166,28 @@ function show(listing)
     end,
     actions = {
       rename = {
-        key = '<C-r>',
+        key = 'r',
         desc = 'Rename',
         fn = on_session(function(sessions, id)
           sessions.rename(id)
         end, again),
       },
       archive = {
-        key = '<C-a>',
+        key = 'a',
         desc = 'Archive, or bring back',
         fn = on_session(function(sessions, id, session)
           sessions.archive(id, not session.archived)
         end, again),
       },
       delete = {
-        key = '<C-x>',
+        key = 'x',
         desc = 'Delete, after asking',
         fn = on_session(function(sessions, id)
           sessions.delete(id)
         end, again),
       },
       fork = {
-        key = '<C-f>',
+        key = 'f',
         desc = 'Fork',
         fn = on_session(function(sessions, id)
           sessions.fork(id)
