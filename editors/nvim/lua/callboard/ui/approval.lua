@@ -171,7 +171,7 @@ end
 
 ---Goes to an approval, in the chat of its root, or in the agent's own where that is in view.
 ---@param approval callboard.Approval
-local function go(approval)
+function M.show(approval)
   visited = approval.approvalId
   local chat = require('callboard.ui.chat')
   local id = chat.visible(approval.sessionId) and approval.sessionId or approval.rootId
@@ -186,7 +186,7 @@ function M.next()
     visited = nil
     return notify.info('nothing waits for an answer')
   end
-  go(approval)
+  M.show(approval)
 end
 
 ---What a command without a place is about: the approval of the chat in view, or the only one there is.
