@@ -110,13 +110,18 @@ function M.spent(usage)
     return nil
   end
   local parts = {}
-  local tokens = (usage.inputTokens or usage.outputTokens) and (usage.inputTokens or 0) + (usage.outputTokens or 0)
+  local tokens = (usage.inputTokens or usage.outputTokens)
+    and (usage.inputTokens or 0) + (usage.outputTokens or 0)
   if tokens then
     parts[#parts + 1] = ('%s tokens'):format(text.count(tokens))
   end
-  for currency, amount in vim.spairs(usage.costs or (usage.cost and { [usage.currency or '?'] = usage.cost }) or {}) do
-    local figure = (amount > 0 and amount < 0.01) and ('%.4f'):format(amount) or ('%.2f'):format(amount)
-    parts[#parts + 1] = currency == 'USD' and '$' .. figure or ('%s %s'):format(text.one_line(currency, 8), figure)
+  for currency, amount in
+    vim.spairs(usage.costs or (usage.cost and { [usage.currency or '?'] = usage.cost }) or {})
+  do
+    local figure = (amount > 0 and amount < 0.01) and ('%.4f'):format(amount)
+      or ('%.2f'):format(amount)
+    parts[#parts + 1] = currency == 'USD' and '$' .. figure
+      or ('%s %s'):format(text.one_line(currency, 8), figure)
   end
   if #parts == 0 then
     return nil
@@ -218,11 +223,15 @@ local function below(view, opts, agent)
     shown[#shown + 1] = { { mark, hl }, { said, said_hl } }
   end
   for _, tool in ipairs(agent.tools or {}) do
-    local line = { { '⋯ ', 'CallboardToolRunning' }, { text.one_line(tool.title ~= '' and tool.title or tool.name, 120), 'CallboardTool' } }
+    local line = {
+      { '⋯ ', 'CallboardToolRunning' },
+      { text.one_line(tool.title ~= '' and tool.title or tool.name, 120), 'CallboardTool' },
+    }
     local began, turn = M.time(tool.startedAt or ''), M.time(agent.turnStartedAt or '')
     local elapsed = M.elapsed(view, agent, opts.now)
     if began and turn and elapsed and agent.turnId then
-      line[#line + 1] = { '  ' .. text.duration(math.max(1000, elapsed - (began - turn))), 'CallboardDim' }
+      line[#line + 1] =
+        { '  ' .. text.duration(math.max(1000, elapsed - (began - turn))), 'CallboardDim' }
     end
     shown[#shown + 1] = line
   end
@@ -233,17 +242,32 @@ local function below(view, opts, agent)
     add('asks: ', 'CallboardApproval', text.one_line(agent.question.text, 1000))
   end
   if (agent.queued or 0) > 0 then
-    local waits = ('%d message%s for its next step'):format(agent.queued, agent.queued == 1 and '' or 's')
+    local waits = ('%d message%s for its next step'):format(
+      agent.queued,
+      agent.queued == 1 and '' or 's'
+    )
     add('', nil, waits, 'CallboardQueued')
   end
   if agent.interrupted then
-    add('stopped: ', 'CallboardApproval', text.one_line(agent.interrupted.reason, 160), 'CallboardDim')
+    add(
+      'stopped: ',
+      'CallboardApproval',
+      text.one_line(agent.interrupted.reason, 160),
+      'CallboardDim'
+    )
   elseif agent.report and not agent.turnId and text.one_line(agent.report.summary) ~= '' then
     local failed = agent.report.status == 'failed'
-    add(failed and 'failed: ' or 'reported: ', failed and 'CallboardError' or 'CallboardDim', text.one_line(agent.report.summary, 160), 'CallboardDim')
+    add(
+      failed and 'failed: ' or 'reported: ',
+      failed and 'CallboardError' or 'CallboardDim',
+      text.one_line(agent.report.summary, 160),
+      'CallboardDim'
+    )
   end
   if opts.closing == agent.agentId then
-    local said = ('D again closes %s, and those below it, for good'):format(text.one_line(agent.name, 40))
+    local said = ('D again closes %s, and those below it, for good'):format(
+      text.one_line(agent.name, 40)
+    )
     add('', nil, said, 'CallboardRisk')
   end
   return shown
@@ -302,7 +326,11 @@ function M.lines(view, opts)
   local shown = { sum_line(view), root_line(view) }
   local by_parent, seen = children(view), {}
   for _, approval in ipairs(view.approvals) do
-    local line = { { '│ ', 'CallboardDim' }, { 'to approve: ', 'CallboardApproval' }, { text.one_line(approval.title, 160) } }
+    local line = {
+      { '│ ', 'CallboardDim' },
+      { 'to approve: ', 'CallboardApproval' },
+      { text.one_line(approval.title, 160) },
+    }
     line.target = { id = view.root.sessionId }
     shown[#shown + 1] = line
   end
@@ -337,7 +365,12 @@ function M.lines(view, opts)
     end
   end
   if #view.agents == 0 then
-    shown[#shown + 1] = { { 'No agents yet: whoever works in this session starts them when there is work for several.', 'CallboardDim' } }
+    shown[#shown + 1] = {
+      {
+        'No agents yet: whoever works in this session starts them when there is work for several.',
+        'CallboardDim',
+      },
+    }
   end
   return shown
 end

@@ -129,7 +129,13 @@ local function details(view, found, task, section)
     local failed = {}
     for _, failure in ipairs(found.failures[task.taskId] or {}) do
       failed[failure.dependencyId] = failure.status
-      add(('cannot become ready: %s is %s'):format(named(found, { failure.dependencyId }), failure.status), 'CallboardRisk')
+      add(
+        ('cannot become ready: %s is %s'):format(
+          named(found, { failure.dependencyId }),
+          failure.status
+        ),
+        'CallboardRisk'
+      )
     end
     local blockers = vim.tbl_filter(function(id)
       return not failed[id]
@@ -147,14 +153,20 @@ local function details(view, found, task, section)
     local owner = found.members[task.assignee]
     if owner and not owner.isRoot and owner.status ~= 'running' and owner.status ~= 'starting' then
       local how = text.one_line(owner.status or '?')
-      add(('nobody is at it: %s is %s'):format(M.member(view, task.assignee), how), 'CallboardApproval')
+      add(
+        ('nobody is at it: %s is %s'):format(M.member(view, task.assignee), how),
+        'CallboardApproval'
+      )
     end
   end
   for _, conflict in ipairs(found.conflicts[task.taskId] or {}) do
     local others = vim.tbl_filter(function(id)
       return id ~= task.taskId
     end, conflict.taskIds)
-    add(('%s changes %s, too'):format(named(found, others), text.one_line(conflict.path, 80)), 'CallboardApproval')
+    add(
+      ('%s changes %s, too'):format(named(found, others), text.one_line(conflict.path, 80)),
+      'CallboardApproval'
+    )
   end
   return vim.tbl_filter(function(line)
     return line[1] ~= ''
@@ -227,7 +239,8 @@ local function head(view)
   end
   local members = { { 'Members  ', 'CallboardDim' } }
   for i, member in ipairs(group.members or {}) do
-    members[#members + 1] = { (i > 1 and ', ' or '') .. text.one_line(member.name, 40), 'CallboardAgent' }
+    members[#members + 1] =
+      { (i > 1 and ', ' or '') .. text.one_line(member.name, 40), 'CallboardAgent' }
     if member.status then
       members[#members + 1] = { (' (%s)'):format(text.one_line(member.status)), 'CallboardDim' }
     end
@@ -280,7 +293,8 @@ function M.lines(view)
     end
   end
   if view.more then
-    shown[#shown + 1] = { { 'There are more tasks: `callboard group ID` lists all of them', 'CallboardDim' } }
+    shown[#shown + 1] =
+      { { 'There are more tasks: `callboard group ID` lists all of them', 'CallboardDim' } }
   end
   if #view.messages > 0 then
     shown[#shown + 1] = { { '', nil } }
@@ -304,7 +318,8 @@ function M.card(view, task)
       return
     end
     for i, line in ipairs(text.lines((value:gsub('%s+$', '')))) do
-      shown[#shown + 1] = { { ('%-10s'):format(i == 1 and name or ''), 'CallboardDim' }, { line, hl } }
+      shown[#shown + 1] =
+        { { ('%-10s'):format(i == 1 and name or ''), 'CallboardDim' }, { line, hl } }
     end
   end
   local function facts(name, values, hl)
@@ -321,10 +336,15 @@ function M.card(view, task)
   fact('owner', task.assignee and M.member(view, task.assignee) or 'nobody', 'CallboardAgent')
   fact('required', task.required == false and 'no: the work is complete without it, too' or 'yes')
   fact('about', task.description)
-  facts('after', vim.tbl_map(function(id)
-    local other = M.task(view, id)
-    return other and ('%s (%s)'):format(text.one_line(other.title, 80), other.status:gsub('_', ' ')) or id
-  end, task.dependencies or {}))
+  facts(
+    'after',
+    vim.tbl_map(function(id)
+      local other = M.task(view, id)
+      return other
+          and ('%s (%s)'):format(text.one_line(other.title, 80), other.status:gsub('_', ' '))
+        or id
+    end, task.dependencies or {})
+  )
   for _, detail in ipairs(details(view, found, task, section)) do
     if section == 'waiting' or section == 'active' then
       fact('', detail[1], detail[2])
@@ -335,7 +355,11 @@ function M.card(view, task)
   fact('summary', task.summary)
   facts('finding', task.findings)
   facts('changed', task.touchedFiles, 'CallboardPath')
-  fact('created', ('%s by %s'):format(task.createdAt, M.member(view, task.createdBy)), 'CallboardDim')
+  fact(
+    'created',
+    ('%s by %s'):format(task.createdAt, M.member(view, task.createdBy)),
+    'CallboardDim'
+  )
   fact('id', task.taskId, 'CallboardDim')
   return shown
 end

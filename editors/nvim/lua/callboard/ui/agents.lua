@@ -155,16 +155,24 @@ function Agents:say(method)
   end
   local name = text.one_line(agent.name, 40)
   local continues = method == 'agent/continue'
-  with_line(continues and ('What should %s go on with?'):format(name) or ('Message to %s'):format(name), function(said)
-    local doing = (continues and 'continue %s' or 'write to %s'):format(name)
-    self.app:change(method, { agentId = agent.agentId, text = said }, doing, function(result)
-      if continues then
-        notify.info(result.turnId and ('%s goes on'):format(name) or ('%s reads it at its next step'):format(name))
-      else
-        notify.info(('left for %s: it is read at the next step, or when it is continued (c)'):format(name))
-      end
-    end)
-  end)
+  with_line(
+    continues and ('What should %s go on with?'):format(name) or ('Message to %s'):format(name),
+    function(said)
+      local doing = (continues and 'continue %s' or 'write to %s'):format(name)
+      self.app:change(method, { agentId = agent.agentId, text = said }, doing, function(result)
+        if continues then
+          notify.info(
+            result.turnId and ('%s goes on'):format(name)
+              or ('%s reads it at its next step'):format(name)
+          )
+        else
+          notify.info(
+            ('left for %s: it is read at the next step, or when it is continued (c)'):format(name)
+          )
+        end
+      end)
+    end
+  )
 end
 
 local OUTCOMES = {
@@ -182,7 +190,11 @@ function Agents:interrupt(kind, title)
   if not agent then
     return
   end
-  if kind ~= 'abort' and self.app.server.handshake and not self.app:feature('agents.interrupts') then
+  if
+    kind ~= 'abort'
+    and self.app.server.handshake
+    and not self.app:feature('agents.interrupts')
+  then
     return notify.warn(
       ('this server cannot %s agents: features = ["agents.interrupts"] in its config.toml switches that on. X stops one at once.'):format(
         kind
@@ -193,7 +205,9 @@ function Agents:interrupt(kind, title)
   local function go(reason)
     local params = { agentId = agent.agentId, kind = kind, reason = reason }
     self.app:change('agent/interrupt', params, ('%s %s'):format(kind, name), function(result)
-      notify.info((OUTCOMES[result.outcome] or '%s: ' .. text.one_line(result.outcome)):format(name))
+      notify.info(
+        (OUTCOMES[result.outcome] or '%s: ' .. text.one_line(result.outcome)):format(name)
+      )
     end)
   end
   if title then
@@ -224,7 +238,11 @@ function Agents:close()
     return
   end
   self:forget_closing()
-  self.app:change('agent/close', { agentId = agent.agentId }, 'close ' .. text.one_line(agent.name, 40))
+  self.app:change(
+    'agent/close',
+    { agentId = agent.agentId },
+    'close ' .. text.one_line(agent.name, 40)
+  )
 end
 
 ---@private

@@ -150,7 +150,9 @@ end
 function Live:notice()
   local server = self.opts.app.server
   if server.state == 'failed' then
-    return ('No server: %s'):format(server.failure and server.failure.message or 'see :Callboard log')
+    return ('No server: %s'):format(
+      server.failure and server.failure.message or 'see :Callboard log'
+    )
   elseif server.state == 'waiting' then
     return 'The server has ended; it is started again…'
   elseif self.fault then
@@ -219,7 +221,10 @@ function M.wrap(buf)
   local buffers = require('callboard.ui.buffers')
   local win = buffers.window(buf)
   if win then
-    buffers.window_options(win, { wrap = true, linebreak = true, breakindent = true, breakindentopt = 'shift:6' })
+    buffers.window_options(
+      win,
+      { wrap = true, linebreak = true, breakindent = true, breakindentopt = 'shift:6' }
+    )
   end
 end
 

@@ -28,7 +28,12 @@ function M.new(opts)
   vim.bo[self.buf].modifiable = false
   local keys = opts.keys and opts.keys(self) or {}
   vim.list_extend(keys, {
-    { action = 'help', lhs = 'g?', desc = 'Tell what the keys do', fn = require('callboard.keys').help },
+    {
+      action = 'help',
+      lhs = 'g?',
+      desc = 'Tell what the keys do',
+      fn = require('callboard.keys').help,
+    },
     {
       action = 'hide',
       lhs = 'q',
@@ -109,7 +114,11 @@ function Page:write(shown)
     first = first + 1
   end
   local tail = 0
-  while tail < #old - first and tail < #shown - first and alike(old[#old - tail], shown[#shown - tail]) do
+  while
+    tail < #old - first
+    and tail < #shown - first
+    and alike(old[#old - tail], shown[#shown - tail])
+  do
     tail = tail + 1
   end
   if first < #old - tail or first < #shown - tail then
@@ -140,7 +149,12 @@ function Page:draw(shown)
     local at = vim.api.nvim_win_get_cursor(win)
     local line = self.drawn[at[1]]
     local key = line and line.target ~= nil and self.same(line.target) or nil
-    places[win] = { row = at[1], col = at[2], key = key, off = key ~= nil and at[1] - self:find(self.drawn, key) or 0 }
+    places[win] = {
+      row = at[1],
+      col = at[2],
+      key = key,
+      off = key ~= nil and at[1] - self:find(self.drawn, key) or 0,
+    }
   end
   self:write(shown)
   self.drawn = shown

@@ -153,9 +153,14 @@ function Board:create(title, depends)
     return task.taskId
   end, depends)
   local params = { rootId = self.root, title = title, dependencies = #ids > 0 and ids or nil }
-  self.app:change('group/taskCreate', params, ('make the task "%s"'):format(text.one_line(title, 60)), function()
-    self.live:fetch()
-  end)
+  self.app:change(
+    'group/taskCreate',
+    params,
+    ('make the task "%s"'):format(text.one_line(title, 60)),
+    function()
+      self.live:fetch()
+    end
+  )
 end
 
 ---Asks for one dependency after the other, until there are enough.
@@ -164,7 +169,9 @@ end
 ---@param depends callboard.GroupTask[]
 function Board:pick_dependencies(title, depends)
   local open = vim.tbl_filter(function(task)
-    return task.status ~= 'completed' and task.status ~= 'cancelled' and not vim.list_contains(depends, task)
+    return task.status ~= 'completed'
+      and task.status ~= 'cancelled'
+      and not vim.list_contains(depends, task)
   end, self.view and self.view.tasks or {})
   if #open == 0 then
     return self:create(title, depends)
@@ -174,7 +181,8 @@ function Board:pick_dependencies(title, depends)
     prompt = #depends == 0 and 'What must be done before it?' or 'And what else?',
     kind = 'callboard-task',
     format_item = function(task)
-      return task and text.one_line(task.title, 80) or (#depends == 0 and 'Nothing: make it' or 'No more: make it')
+      return task and text.one_line(task.title, 80)
+        or (#depends == 0 and 'Nothing: make it' or 'No more: make it')
     end,
   }, function(task)
     if task == nil then
@@ -214,7 +222,8 @@ function Board:pick_member(prompt, first, fn)
         return first
       end
       local name = text.one_line(member.name, 60)
-      return member.isRoot and name .. ' (this session)' or ('%s (%s)'):format(name, text.one_line(member.status or '?'))
+      return member.isRoot and name .. ' (this session)'
+        or ('%s (%s)'):format(name, text.one_line(member.status or '?'))
     end,
   }, function(member)
     if member ~= nil then
@@ -241,27 +250,40 @@ end
 ---@param member callboard.GroupMember|false
 local function send(app, root, said, member)
   local to = member and text.one_line(member.name, 40) or 'the group'
-  app:change('group/messageSend', {
-    rootId = root,
-    to = member and 'agent' or 'group',
-    agentId = member and member.agentId or nil,
-    text = said,
-  }, 'write to ' .. to, function(result)
-    local count = #result.recipients
-    if count == 0 then
-      notify.info('nobody else takes part yet, so nobody reads it')
-    else
-      notify.info(('sent to %d member%s; read at the next step of each'):format(count, count == 1 and '' or 's'))
+  app:change(
+    'group/messageSend',
+    {
+      rootId = root,
+      to = member and 'agent' or 'group',
+      agentId = member and member.agentId or nil,
+      text = said,
+    },
+    'write to ' .. to,
+    function(result)
+      local count = #result.recipients
+      if count == 0 then
+        notify.info('nobody else takes part yet, so nobody reads it')
+      else
+        notify.info(
+          ('sent to %d member%s; read at the next step of each'):format(
+            count,
+            count == 1 and '' or 's'
+          )
+        )
+      end
     end
-  end)
+  )
 end
 
 ---@private
 function Board:message()
   local function write(member)
-    with_line(('Message to %s'):format(member and text.one_line(member.name, 40) or 'the group'), function(said)
-      send(self.app, self.root, said, member)
-    end)
+    with_line(
+      ('Message to %s'):format(member and text.one_line(member.name, 40) or 'the group'),
+      function(said)
+        send(self.app, self.root, said, member)
+      end
+    )
   end
   local members = self.view and self.view.group and self.view.group.members or {}
   if #members < 2 then
@@ -302,8 +324,22 @@ function Board:keys()
     end)
   end
   local list = {
-    { 'open', '<CR>', 'Show all of the task', function() self:show_card() end },
-    { 'new_task', 'n', 'Make a task', function() self:new_task() end },
+    {
+      'open',
+      '<CR>',
+      'Show all of the task',
+      function()
+        self:show_card()
+      end,
+    },
+    {
+      'new_task',
+      'n',
+      'Make a task',
+      function()
+        self:new_task()
+      end,
+    },
     { 'claim', 'c', 'Claim it for this session', plain('group/taskClaim', 'claim') },
     { 'start', 's', 'Start it', plain('group/taskStart', 'start') },
     {
@@ -312,17 +348,49 @@ function Board:keys()
       'Complete it, and say what came of it',
       asked('What came of %s?', 'group/taskComplete', 'complete', 'summary'),
     },
-    { 'block', 'b', 'Say what keeps it from being done', asked('What blocks %s?', 'group/taskBlock', 'block', 'reason') },
+    {
+      'block',
+      'b',
+      'Say what keeps it from being done',
+      asked('What blocks %s?', 'group/taskBlock', 'block', 'reason'),
+    },
     { 'release', 'u', 'Give it back', plain('group/taskRelease', 'release') },
     {
       'cancel',
       'x',
       'Cancel it',
-      asked('Why is %s cancelled? (Enter alone: no reason)', 'group/taskCancel', 'cancel', 'reason', true),
+      asked(
+        'Why is %s cancelled? (Enter alone: no reason)',
+        'group/taskCancel',
+        'cancel',
+        'reason',
+        true
+      ),
     },
-    { 'assign', 'A', 'Give it to a member', function() self:assign() end },
-    { 'message', 'm', 'Write to the group, or to a member', function() self:message() end },
-    { 'refresh', 'gr', 'Ask for it all again', function() self.live:fetch() end },
+    {
+      'assign',
+      'A',
+      'Give it to a member',
+      function()
+        self:assign()
+      end,
+    },
+    {
+      'message',
+      'm',
+      'Write to the group, or to a member',
+      function()
+        self:message()
+      end,
+    },
+    {
+      'refresh',
+      'gr',
+      'Ask for it all again',
+      function()
+        self.live:fetch()
+      end,
+    },
   }
   return vim.tbl_map(function(key)
     return { action = key[1], lhs = key[2], desc = key[3], fn = key[4] }
