@@ -35,7 +35,7 @@ local function file_line(change)
     path = ('%s → %s'):format(text.one_line(change.oldPath), path)
   end
   return {
-    { INDENT .. change.operation .. ' ', 'CallboardDim' },
+    { INDENT .. text.one_line(change.operation) .. ' ', 'CallboardDim' },
     { path, 'CallboardPath' },
     { ('  +%d'):format(change.added or 0), 'CallboardAdded' },
     { (' -%d'):format(change.removed or 0), 'CallboardRemoved' },
@@ -210,9 +210,12 @@ local function options(approval)
       lhs = tostring(choice.number),
       desc = '',
       fn = function() end,
-    })[1]
+    })[1] or '–'
     shown[#shown + 1] = {
-      { ('%s%-3s '):format(INDENT, lhs or '–'), 'CallboardApprovalKey' },
+      {
+        INDENT .. lhs .. (' '):rep(math.max(1, 4 - vim.fn.strdisplaywidth(lhs))),
+        'CallboardApprovalKey',
+      },
       {
         choice.label,
         choice.option.kind:match('^reject') and 'CallboardRemoved' or 'CallboardAdded',
