@@ -179,7 +179,9 @@ function M.hold(arrivals, approval, now)
   end
   local came = arrivals.came[approval.approvalId]
   if came and now - came < M.HOLD_MS then
-    return ('"%s" has only just come, so that key was not taken for it. Press it again if you mean it.'):format(title)
+    return ('"%s" has only just come, so that key was not taken for it. Press it again if you mean it.'):format(
+      title
+    )
   end
 end
 

@@ -57,7 +57,8 @@ end
 ---@param approval callboard.Approval
 ---@param choice callboard.Choice
 local function ask_note(approval, choice)
-  local title = choice.note == 'why' and 'What should it do instead? (Enter alone: just deny)' or 'Your answer'
+  local title = choice.note == 'why' and 'What should it do instead? (Enter alone: just deny)'
+    or 'Your answer'
   require('callboard.ui.ask').line({ title = title }, function(said)
     if said == nil then
       if Approvals.get(assert(app).approvals, approval.approvalId) then
@@ -80,7 +81,13 @@ local function answer(approval, number, note)
     local offered = vim.tbl_map(function(each)
       return ('%d %s'):format(each.number, each.label)
     end, answers.choices(approval))
-    return notify.info(('"%s" has no answer %d. It has: %s'):format(called(approval), number, table.concat(offered, '; ')))
+    return notify.info(
+      ('"%s" has no answer %d. It has: %s'):format(
+        called(approval),
+        number,
+        table.concat(offered, '; ')
+      )
+    )
   end
   if answering[approval.approvalId] then
     return notify.info(('the answer to "%s" is on its way'):format(called(approval)))
@@ -171,7 +178,7 @@ end
 
 ---Goes to an approval, in the chat of its root, or in the agent's own where that is in view.
 ---@param approval callboard.Approval
-local function go(approval)
+function M.show(approval)
   visited = approval.approvalId
   local chat = require('callboard.ui.chat')
   local id = chat.visible(approval.sessionId) and approval.sessionId or approval.rootId
@@ -186,14 +193,16 @@ function M.next()
     visited = nil
     return notify.info('nothing waits for an answer')
   end
-  go(approval)
+  M.show(approval)
 end
 
 ---What a command without a place is about: the approval of the chat in view, or the only one there is.
 ---@param state callboard.Approvals
 ---@return callboard.Approval?
 local function current(state)
-  for _, win in ipairs(vim.list_extend({ vim.api.nvim_get_current_win() }, vim.api.nvim_tabpage_list_wins(0))) do
+  for _, win in
+    ipairs(vim.list_extend({ vim.api.nvim_get_current_win() }, vim.api.nvim_tabpage_list_wins(0)))
+  do
     local entry = mapped[vim.api.nvim_win_get_buf(win)]
     local approval = entry and entry.get()
     if approval then

@@ -35,7 +35,7 @@ local function file_line(change)
     path = ('%s → %s'):format(text.one_line(change.oldPath), path)
   end
   return {
-    { INDENT .. change.operation .. ' ', 'CallboardDim' },
+    { INDENT .. text.one_line(change.operation) .. ' ', 'CallboardDim' },
     { path, 'CallboardPath' },
     { ('  +%d'):format(change.added or 0), 'CallboardAdded' },
     { (' -%d'):format(change.removed or 0), 'CallboardRemoved' },
@@ -62,13 +62,20 @@ local function of_changes(changes)
       end
     end
     if change.truncated then
-      shown[#shown + 1] = { { INDENT .. '… the change is longer than what is told of it here', 'CallboardRisk' } }
+      shown[#shown + 1] =
+        { { INDENT .. '… the change is longer than what is told of it here', 'CallboardRisk' } }
     end
   end
   if hidden > 0 then
-    local key = require('callboard.keys').lhs_of('chat', { action = 'diff', lhs = 'gd', desc = '', fn = function() end })[1]
+    local key = require('callboard.keys').lhs_of(
+      'chat',
+      { action = 'diff', lhs = 'gd', desc = '', fn = function() end }
+    )[1]
     shown[#shown + 1] = {
-      { INDENT .. ('… %d more line%s: '):format(hidden, hidden == 1 and '' or 's'), 'CallboardRisk' },
+      {
+        INDENT .. ('… %d more line%s: '):format(hidden, hidden == 1 and '' or 's'),
+        'CallboardRisk',
+      },
       { key or ':Callboard diff', 'CallboardApprovalKey' },
       { ' shows all', 'CallboardRisk' },
     }
@@ -82,10 +89,12 @@ end
 local function of_command(command, cwd)
   local shown = {}
   for i, line in ipairs(text.lines(command)) do
-    shown[i] = { { INDENT .. (i == 1 and '$ ' or '  '), 'CallboardDim' }, { line, 'CallboardCommand' } }
+    shown[i] =
+      { { INDENT .. (i == 1 and '$ ' or '  '), 'CallboardDim' }, { line, 'CallboardCommand' } }
   end
   if cwd then
-    shown[#shown + 1] = { { INDENT .. 'in ', 'CallboardDim' }, { text.one_line(cwd), 'CallboardPath' } }
+    shown[#shown + 1] =
+      { { INDENT .. 'in ', 'CallboardDim' }, { text.one_line(cwd), 'CallboardPath' } }
   end
   return shown
 end
@@ -185,7 +194,8 @@ local function subject(approval)
   local shown = { { { INDENT .. text.one_line(about.name or approval.tool), 'CallboardTool' } } }
   append(shown, of_arguments(about.arguments or about))
   for _, location in ipairs(about.locations or {}) do
-    shown[#shown + 1] = { { INDENT .. 'at ', 'CallboardDim' }, { text.one_line(location.path), 'CallboardPath' } }
+    shown[#shown + 1] =
+      { { INDENT .. 'at ', 'CallboardDim' }, { text.one_line(location.path), 'CallboardPath' } }
   end
   return shown
 end
@@ -200,19 +210,27 @@ local function options(approval)
       lhs = tostring(choice.number),
       desc = '',
       fn = function() end,
-    })[1]
+    })[1] or '–'
     shown[#shown + 1] = {
-      { ('%s%-3s '):format(INDENT, lhs or '–'), 'CallboardApprovalKey' },
-      { choice.label, choice.option.kind:match('^reject') and 'CallboardRemoved' or 'CallboardAdded' },
+      {
+        INDENT .. lhs .. (' '):rep(math.max(1, 4 - vim.fn.strdisplaywidth(lhs))),
+        'CallboardApprovalKey',
+      },
+      {
+        choice.label,
+        choice.option.kind:match('^reject') and 'CallboardRemoved' or 'CallboardAdded',
+      },
     }
   end
   if #shown == 0 then
-    shown[1] = { { INDENT .. 'It offers no answer: :Callboard interrupt ends the turn', 'CallboardRisk' } }
+    shown[1] =
+      { { INDENT .. 'It offers no answer: :Callboard interrupt ends the turn', 'CallboardRisk' } }
   end
   return shown
 end
 
-local OUTCOMES = { allowed = 'Allowed', rejected = 'Denied', cancelled = 'Cancelled', expired = 'Expired' }
+local OUTCOMES =
+  { allowed = 'Allowed', rejected = 'Denied', cancelled = 'Cancelled', expired = 'Expired' }
 
 ---@param resolution callboard.Resolution
 ---@return callboard.Line
@@ -247,7 +265,10 @@ function M.lines(approval)
     { text.one_line(approval.title), 'CallboardApproval' },
   }
   if approval.kind ~= 'question' then
-    head[#head + 1] = { ('  %s risk'):format(text.one_line(risk)), risk == 'high' and 'CallboardRisk' or 'CallboardDim' }
+    head[#head + 1] = {
+      ('  %s risk'):format(text.one_line(risk)),
+      risk == 'high' and 'CallboardRisk' or 'CallboardDim',
+    }
   end
   local shown = { head }
   local who = answers.who(approval)

@@ -100,7 +100,11 @@ local function draw()
     style = 'minimal',
     border = 'rounded',
   }
-  if win and vim.api.nvim_win_is_valid(win) and vim.api.nvim_win_get_tabpage(win) == vim.api.nvim_get_current_tabpage() then
+  if
+    win
+    and vim.api.nvim_win_is_valid(win)
+    and vim.api.nvim_win_get_tabpage(win) == vim.api.nvim_get_current_tabpage()
+  then
     vim.api.nvim_win_set_config(win, config)
     return
   end
@@ -135,8 +139,14 @@ local function watch()
     { 'WinEnter', 'WinClosed', 'TabEnter', 'VimResized' },
     { group = group, callback = later }
   )
-  vim.api.nvim_create_autocmd({ 'BufWinEnter', 'BufWinLeave' }, { group = group, pattern = 'callboard://*', callback = later })
-  vim.api.nvim_create_autocmd('OptionSet', { group = group, pattern = { 'cmdheight', 'laststatus' }, callback = later })
+  vim.api.nvim_create_autocmd(
+    { 'BufWinEnter', 'BufWinLeave' },
+    { group = group, pattern = 'callboard://*', callback = later }
+  )
+  vim.api.nvim_create_autocmd(
+    'OptionSet',
+    { group = group, pattern = { 'cmdheight', 'laststatus' }, callback = later }
+  )
 end
 
 ---@param approvals callboard.Approval[] all that wait

@@ -28,7 +28,12 @@ function M.new(opts)
   vim.bo[self.buf].modifiable = false
   local keys = opts.keys and opts.keys(self) or {}
   vim.list_extend(keys, {
-    { action = 'help', lhs = 'g?', desc = 'Tell what the keys do', fn = require('callboard.keys').help },
+    {
+      action = 'help',
+      lhs = 'g?',
+      desc = 'Tell what the keys do',
+      fn = require('callboard.keys').help,
+    },
     {
       action = 'hide',
       lhs = 'q',
@@ -81,6 +86,59 @@ function Page:alive()
   return vim.api.nvim_buf_is_valid(self.buf) and vim.api.nvim_buf_is_loaded(self.buf)
 end
 
+---@param a callboard.Line?
+---@param b callboard.Line?
+---@return boolean
+local function alike(a, b)
+  if not a or not b or #a ~= #b then
+    return false
+  end
+  for i, chunk in ipairs(a) do
+    if chunk[1] ~= b[i][1] or chunk[2] ~= b[i][2] then
+      return false
+    end
+  end
+  return true
+end
+
+---Writes what is different, and no more: what stays keeps its marks, and whoever selects something keeps that.
+---@private
+---@param shown callboard.Line[]
+function Page:write(shown)
+  local old, first = self.drawn, 0
+  if #old == 0 or vim.api.nvim_buf_line_count(self.buf) ~= #old then
+    lines.set(self.buf, 0, -1, shown)
+    return
+  end
+  while first < #old and first < #shown and alike(old[first + 1], shown[first + 1]) do
+    first = first + 1
+  end
+  local tail = 0
+  while
+    tail < #old - first
+    and tail < #shown - first
+    and alike(old[#old - tail], shown[#shown - tail])
+  do
+    tail = tail + 1
+  end
+  if first < #old - tail or first < #shown - tail then
+    lines.set(self.buf, first, #old - tail, vim.list_slice(shown, first + 1, #shown - tail))
+  end
+end
+
+---The first line that stands for the same thing.
+---@private
+---@param shown callboard.Line[]
+---@param key any
+---@return integer?
+function Page:find(shown, key)
+  for i, line in ipairs(shown) do
+    if line.target ~= nil and self.same(line.target) == key then
+      return i
+    end
+  end
+end
+
 ---@param shown callboard.Line[]
 function Page:draw(shown)
   if not self:alive() then
@@ -88,21 +146,34 @@ function Page:draw(shown)
   end
   local places = {}
   for _, win in ipairs(vim.fn.win_findbuf(self.buf)) do
-    local row = vim.api.nvim_win_get_cursor(win)[1]
-    local line = self.drawn[row]
-    places[win] = { row = row, key = line and line.target ~= nil and self.same(line.target) or nil }
+    local at = vim.api.nvim_win_get_cursor(win)
+    local line = self.drawn[at[1]]
+    local key = line and line.target ~= nil and self.same(line.target) or nil
+    places[win] = {
+      row = at[1],
+      col = at[2],
+      key = key,
+      off = key ~= nil and at[1] - self:find(self.drawn, key) or 0,
+    }
   end
+  self:write(shown)
   self.drawn = shown
-  lines.set(self.buf, 0, -1, shown)
   for win, place in pairs(places) do
     local row = math.min(place.row, #shown)
-    for i, line in ipairs(shown) do
-      if place.key ~= nil and line.target ~= nil and self.same(line.target) == place.key then
-        row = i
-        break
+    local found = place.key ~= nil and self:find(shown, place.key)
+    if found then
+      -- On the same line of it, where it still has so many.
+      row = found
+      local wanted = shown[found + place.off]
+      if wanted and wanted.target ~= nil and self.same(wanted.target) == place.key then
+        row = found + place.off
       end
     end
-    vim.api.nvim_win_set_cursor(win, { math.max(row, 1), 0 })
+    row = math.max(row, 1)
+    local at = vim.api.nvim_win_get_cursor(win)
+    if at[1] ~= row or at[2] ~= place.col then
+      vim.api.nvim_win_set_cursor(win, { row, place.col })
+    end
   end
 end
 
