@@ -42,11 +42,11 @@ local function row(name, sum)
   }
 end
 
----@param count integer
 ---@param what string
+---@param count integer
 ---@return string
-local function unknown(count, what)
-  return ('Of %d run%s not all %s known.'):format(count, count == 1 and '' or 's', what)
+local function unknown(what, count)
+  return ('%s of %d run%s: not, or not all, known.'):format(what, count, count == 1 and '' or 's')
 end
 
 ---@param cells string[][]
@@ -91,10 +91,10 @@ function M.lines(result, session)
   end
   local tree = result.tree
   if (tree.unknownTokens or 0) > 0 then
-    lines[#lines + 1] = unknown(tree.unknownTokens, 'tokens are')
+    lines[#lines + 1] = unknown('The tokens', tree.unknownTokens)
   end
   if (tree.unknownCost or 0) > 0 then
-    lines[#lines + 1] = unknown(tree.unknownCost, 'cost is')
+    lines[#lines + 1] = unknown('The cost', tree.unknownCost)
   end
   local context = session and session.usage and session.usage.contextTokens
   if context then
