@@ -1,4 +1,5 @@
-"""Writes ``rpc_schema/generated`` from the contract; with ``--check`` says whether it is current.
+"""Writes ``rpc_schema/generated`` from the contract, and the copies of it that clients carry; with
+``--check`` says whether they are current.
 
 Run it by ``make schema``. Exit code 1: something was stale (``--check``).
 """
@@ -10,6 +11,9 @@ from pathlib import Path
 from callboard_rpc.generator.documents import documents
 
 GENERATED = Path(__file__).parent / "generated"
+ROOT = Path(__file__).resolve().parent.parent
+COPIES = {"lua/callboard.lua": "editors/nvim/lua/callboard/protocol.lua"}
+"""Documents by their path below `GENERATED`, and where in this checkout the same text stands again."""
 
 
 def stale(folder: Path, wanted: dict[str, str]) -> list[str]:
@@ -35,6 +39,22 @@ def write(folder: Path, wanted: dict[str, str]) -> None:
             path.unlink()
 
 
+def stale_copies(root: Path, wanted: dict[str, str]) -> dict[str, str]:
+    """What has to be written: texts by their paths below `root`."""
+    copies = {path: wanted[name] for name, path in COPIES.items()}
+    return {
+        path: text
+        for path, text in copies.items()
+        if not (root / path).is_file() or (root / path).read_bytes() != text.encode()
+    }
+
+
+def write_copies(root: Path, wanted: dict[str, str]) -> None:
+    for path, text in stale_copies(root, wanted).items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(text.encode())
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when stale")
@@ -42,10 +62,12 @@ def main() -> int:
     wanted = documents()
     if not options.check:
         write(GENERATED, wanted)
+        write_copies(ROOT, wanted)
         return 0
-    differing = stale(GENERATED, wanted)
-    for name in differing:
-        sys.stderr.write(f"rpc_schema/generated/{name} is stale: run `make schema`\n")
+    differing = [f"rpc_schema/generated/{name}" for name in stale(GENERATED, wanted)]
+    differing += stale_copies(ROOT, wanted)
+    for path in differing:
+        sys.stderr.write(f"{path} is stale: run `make schema`\n")
     return 1 if differing else 0
 
 

@@ -17,7 +17,7 @@ from cyclopts import (
 
 from callboard_rpc.version import PROTOCOL_VERSION
 
-from . import agents, approvals, group, peers, rules, schedules, sessions, store
+from . import agents, approvals, editor, group, peers, rules, schedules, sessions, store
 from .board_demo import demo_group
 from .demo import demo
 from .diagnose import doctor
@@ -88,7 +88,7 @@ def build() -> App:
         serve,
     ):
         app.command(command)
-    for family in (sessions, agents, group, schedules, peers, approvals, rules, store):
+    for family in (sessions, agents, group, schedules, peers, approvals, rules, store, editor):
         app.command(family.app)
     return app
 

@@ -394,6 +394,8 @@ class _Connection:
         def ask() -> None:
             try:
                 result = self._nvim.request(method, *arguments)
+            except (OSError, EOFError):
+                self._settle(answer, answer.set_exception, Gone("Neovim ended"))
             except BaseException as fault:
                 self._settle(answer, answer.set_exception, fault)
             else:

@@ -66,6 +66,20 @@ def test_staleness_is_noticed_whatever_its_form(generate: ModuleType, tmp_path: 
     assert generate.stale(tmp_path, wanted) == []
 
 
+def test_the_copies_that_clients_carry_are_current(generate: ModuleType) -> None:
+    assert generate.stale_copies(ROOT, documents()) == {}
+
+
+def test_a_copy_that_is_stale_or_missing_is_noticed(generate: ModuleType, tmp_path: Path) -> None:
+    wanted = dict.fromkeys(generate.COPIES, "-- new\n")
+    (copy,) = generate.stale_copies(tmp_path, wanted)
+    generate.write_copies(tmp_path, wanted)
+    assert (tmp_path / copy).read_text() == "-- new\n"
+    assert generate.stale_copies(tmp_path, wanted) == {}
+    (tmp_path / copy).write_text("-- old\n")
+    assert generate.stale_copies(tmp_path, wanted) == {copy: "-- new\n"}
+
+
 def test_generating_is_deterministic() -> None:
     code = (
         "import hashlib, json; from callboard_rpc.generator.documents import documents;"
