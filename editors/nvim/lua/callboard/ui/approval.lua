@@ -18,6 +18,11 @@ local answering = {}
 ---The one that `next` went to last.
 ---@type string?
 local visited
+---A first listing is there; before, nobody knows what waits.
+local listed = false
+---What is to be done with the first listing.
+---@type fun()?
+local when_listed
 ---Buffers with keys for approvals: what the keys are about, and how many there are.
 ---@type table<integer, { get: fun(): callboard.Approval?, keys: integer }>
 local mapped = {}
@@ -67,6 +72,9 @@ local function ask_note(approval, choice)
       return
     end
     said = vim.trim(said)
+    if said == '' and choice.note == 'answer' then
+      return notify.info(('nothing was written, so "%s" was not answered'):format(called(approval)))
+    end
     send(approval, choice, said ~= '' and said or nil)
   end)
 end
@@ -76,21 +84,19 @@ end
 ---@param number integer
 ---@param note string?
 local function answer(approval, number, note)
+  local title = called(approval)
+  if answering[approval.approvalId] then
+    return notify.info(('the answer to "%s" is on its way'):format(title))
+  elseif not Approvals.get(assert(app).approvals, approval.approvalId) then
+    return notify.info(('"%s" does not wait for an answer any more'):format(title))
+  end
   local choice = answers.choice(approval, number)
   if not choice then
     local offered = vim.tbl_map(function(each)
       return ('%d %s'):format(each.number, each.label)
     end, answers.choices(approval))
-    return notify.info(
-      ('"%s" has no answer %d. It has: %s'):format(
-        called(approval),
-        number,
-        table.concat(offered, '; ')
-      )
-    )
-  end
-  if answering[approval.approvalId] then
-    return notify.info(('the answer to "%s" is on its way'):format(called(approval)))
+    local list = table.concat(offered, '; ')
+    return notify.info(('"%s" has no answer %d. It has: %s'):format(title, number, list))
   end
   local held = answers.hold(arrivals, approval, now())
   if held then
@@ -106,10 +112,13 @@ end
 ---@param number integer
 local function press(get, number)
   local approval = get()
-  if not approval then
-    return notify.info('nothing waits for an answer here')
+  if approval then
+    answer(approval, number)
+  elseif #assert(app).approvals.pending > 0 then
+    notify.info('several wait: a key answers the one that the cursor is on')
+  else
+    notify.info('nothing waits for an answer here')
   end
-  answer(approval, number)
 end
 
 ---How many of the digits are keys while this approval is asked about.
@@ -185,15 +194,31 @@ function M.show(approval)
   chat.open(id, { item = approval.callId, approval = approval.approvalId })
 end
 
----Goes to the approval after the one that was gone to last, the oldest first.
-function M.next()
-  local state = require('callboard.app').get().approvals
+---Does something as soon as it is known what waits.
+---@param fn fun(state: callboard.Approvals)
+local function with_approvals(fn)
+  local composed = app or require('callboard.app').get()
+  if listed then
+    return fn(composed.approvals)
+  end
+  when_listed = function()
+    fn(composed.approvals)
+  end
+end
+
+---@param state callboard.Approvals
+local function go_on(state)
   local approval = Approvals.next(state, visited)
   if not approval then
     visited = nil
     return notify.info('nothing waits for an answer')
   end
   M.show(approval)
+end
+
+---Goes to the approval after the one that was gone to last, the oldest first.
+function M.next()
+  with_approvals(go_on)
 end
 
 ---What a command without a place is about: the approval of the chat in view, or the only one there is.
@@ -212,22 +237,14 @@ local function current(state)
   local id = require('callboard.ui.chat').current()
   if id and require('callboard.ui.chat').visible(id) then
     local here = Approvals.of(state, id)
-    if #here > 0 then
-      return here[1]
-    end
+    return #here == 1 and here[1] or nil
   end
   return #state.pending == 1 and state.pending[1] or nil
 end
 
----Answers what waits where the person is.
----@param number integer as the keys
----@param note string? goes to the agent, with a denial
-function M.answer_current(number, note)
-  local state = require('callboard.app').get().approvals
-  local approval = current(state)
-  if approval then
-    return answer(approval, number, note)
-  elseif #state.pending == 0 then
+---@param state callboard.Approvals
+local function tell_which(state)
+  if #state.pending == 0 then
     return notify.info('nothing waits for an answer')
   end
   local titles = vim.tbl_map(called, vim.list_slice(state.pending, 1, 5))
@@ -235,11 +252,25 @@ function M.answer_current(number, note)
     titles[#titles + 1] = ('and %d more'):format(#state.pending - 5)
   end
   notify.warn(
-    ('%d wait, and none of them in view:\n%s\n:Callboard next goes to each'):format(
+    ('%d wait, and it is not clear which one is meant:\n%s\n:Callboard next goes to each'):format(
       #state.pending,
       table.concat(titles, '\n')
     )
   )
+end
+
+---Answers what waits where the person is.
+---@param number integer as the keys
+---@param note string? goes to the agent, with a denial
+function M.answer_current(number, note)
+  with_approvals(function(state)
+    local approval = current(state)
+    if approval then
+      answer(approval, number, note)
+    else
+      tell_which(state)
+    end
+  end)
 end
 
 ---@param new callboard.Approval[]
@@ -273,13 +304,25 @@ local function changed()
     tell(new)
   end
   require('callboard.ui.approval_float').update(pending)
+  listed = true
+  local wanted = when_listed
+  when_listed = nil
+  if wanted then
+    wanted()
+  end
 end
 
 ---Follows the approvals of the store. Called once, when the app is made.
 ---@param composed callboard.App
 function M.watch(composed)
-  app = composed
+  app, arrivals, known, answering, visited = composed, answers.arrivals(), {}, {}, nil
+  listed, when_listed = false, nil
   app:on('approvals', changed)
+  app:on('server', function()
+    if app.server.state == 'failed' then
+      when_listed = nil -- why there is no server is told by whoever finds it out
+    end
+  end)
 end
 
 return M

@@ -296,7 +296,7 @@ end
 function Board:show_card()
   local task = self:here()
   if task and self.view then
-    require('callboard.ui.card').show('Task', model.card(self.view, task))
+    require('callboard.ui.sheet').show('Task', model.card(self.view, task))
   end
 end
 

@@ -10,7 +10,7 @@ function M.show(title, shown)
   local text = require('callboard.model.text')
   local buf = vim.api.nvim_create_buf(false, true)
   vim.bo[buf].bufhidden = 'wipe'
-  vim.bo[buf].filetype = 'callboard-card'
+  vim.bo[buf].filetype = 'callboard-sheet'
   lines.set(buf, 0, -1, shown)
   vim.bo[buf].modifiable = false
   local most = math.max(20, math.min(100, vim.o.columns - 4))
