@@ -1,4 +1,5 @@
 -- What a session and its agents have used, as a table. What is not known is `?`, never 0. Pure.
+local Sessions = require('callboard.model.store')
 local rows = require('callboard.model.rows')
 local text = require('callboard.model.text')
 
@@ -32,7 +33,7 @@ end
 local function row(name, sum)
   local usage = sum.usage
   return {
-    text.one_line(name, 40),
+    name,
     figure(sum.runs),
     figure(usage.requests),
     figure(usage.inputTokens),
@@ -74,13 +75,13 @@ end
 function M.lines(result, session)
   local cells = { HEADINGS }
   for _, each in ipairs(result.models) do
-    cells[#cells + 1] = row(each.model or '(model not known)', each.total)
+    cells[#cells + 1] = row(text.one_line(each.model or '(model not known)', 40), each.total)
   end
   cells[#cells + 1] = row('this session', result.total)
   if #result.sessions > 1 then
     for _, each in ipairs(result.sessions) do
       if each.sessionId ~= result.sessionId then
-        cells[#cells + 1] = row('  ' .. require('callboard.model.store').name(each), each.total)
+        cells[#cells + 1] = row('  ' .. text.one_line(Sessions.name(each), 40), each.total)
       end
     end
     cells[#cells + 1] = row('with all agents below it', result.tree)
