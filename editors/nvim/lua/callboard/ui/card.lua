@@ -12,7 +12,13 @@ local RUNNING_LINES = 8
 
 local ICONS = {
   text = { wait = '?', run = '…', ok = '✓', bad = '✗', stop = '■' },
-  nerd = { wait = '\243\176\139\151', run = '\243\176\166\150', ok = '\243\176\132\172', bad = '\243\176\133\153', stop = '\243\176\147\155' },
+  nerd = {
+    wait = '\243\176\139\151',
+    run = '\243\176\166\150',
+    ok = '\243\176\132\172',
+    bad = '\243\176\133\153',
+    stop = '\243\176\147\155',
+  },
 }
 
 ---What a result's status is told as; `ok` is not told in words.
@@ -79,7 +85,11 @@ end
 function M.more(item, lines, where)
   local words
   if lines then
-    words = ('… %d %slines%s, <CR> opens all'):format(lines, where == 'above' and '' or 'more ', where == 'above' and ' above' or '')
+    words = ('… %d %slines%s, <CR> opens all'):format(
+      lines,
+      where == 'above' and '' or 'more ',
+      where == 'above' and ' above' or ''
+    )
   else
     words = '… not all of it is here, <CR> opens all'
   end
@@ -100,12 +110,17 @@ end
 local function diff(shown, item, change, room)
   local all = text.lines((change.diff or ''):gsub('\n$', ''))
   local from = 1
-  while all[from] and (vim.startswith(all[from], '--- ') or vim.startswith(all[from], '+++ ')) and from < 3 do
+  while
+    all[from]
+    and (vim.startswith(all[from], '--- ') or vim.startswith(all[from], '+++ '))
+    and from < 3
+  do
     from = from + 1
   end
   local target = { kind = 'change', path = change.path }
   for i = from, math.min(#all, from + room - 1) do
-    shown[#shown + 1] = { { M.BAR, 'CallboardDim' }, { cut(all[i]), diff_color(all[i]) }, target = target }
+    shown[#shown + 1] =
+      { { M.BAR, 'CallboardDim' }, { cut(all[i]), diff_color(all[i]) }, target = target }
   end
   if #all > from + room - 1 or change.truncated then
     shown[#shown + 1] = M.more(item, #all > from + room - 1 and #all - from - room + 1 or nil)
@@ -121,7 +136,8 @@ local function changes(shown, item, look)
     if #list > 1 then
       local path = require('callboard.ui.render').path(change.path, look)
       local words = ('%s +%d -%d'):format(path, change.added or 0, change.removed or 0)
-      shown[#shown + 1] = { { M.BAR }, { words, 'CallboardPath' }, target = { kind = 'change', path = change.path } }
+      shown[#shown + 1] =
+        { { M.BAR }, { words, 'CallboardPath' }, target = { kind = 'change', path = change.path } }
     end
     diff(shown, item, change, math.max(3, math.floor(look.fold_lines / #list)))
   end
@@ -145,7 +161,8 @@ local function output(shown, item, look)
   local from_end = running or (item.call and item.call.kind == 'execute')
   local from = from_end and math.max(1, #all - room + 1) or 1
   if from > 1 then
-    shown[#shown + 1] = running and { { M.BAR .. '…', 'CallboardDim' } } or M.more(item, from - 1, 'above')
+    shown[#shown + 1] = running and { { M.BAR .. '…', 'CallboardDim' } }
+      or M.more(item, from - 1, 'above')
   end
   local target = { kind = 'full', item = item }
   for i = from, math.min(#all, from + room - 1) do
@@ -176,8 +193,14 @@ local function head(item, look, hidden)
   local about = {}
   about[#about + 1] = words
   if result then
-    about[#about + 1] = result.exitCode and result.exitCode ~= 0 and ('exit %d'):format(result.exitCode)
-    about[#about + 1] = result.durationMs and result.durationMs >= 1000 and text.duration(result.durationMs) or nil
+    about[#about + 1] = result.exitCode
+        and result.exitCode ~= 0
+        and ('exit %d'):format(result.exitCode)
+      or nil
+    about[#about + 1] = result.durationMs
+        and result.durationMs >= 1000
+        and text.duration(result.durationMs)
+      or nil
   end
   if #about > 0 then
     line[#line + 1] = { '  ' .. table.concat(about, ' · '), words and hl or 'CallboardDim' }
@@ -197,7 +220,20 @@ end
 ---@param item callboard.Item
 ---@return boolean its title says all of it
 local function is_plan(item)
-  return item.call ~= nil and item.call.name == 'update_plan' and not (item.result and item.result.status ~= 'ok')
+  return item.call ~= nil
+    and item.call.name == 'update_plan'
+    and not (item.result and item.result.status ~= 'ok')
+end
+
+---What is asked, in lines of which each leads to it.
+---@param approval callboard.Approval
+---@return callboard.Line[]
+function M.question(approval)
+  local shown = require('callboard.ui.approval').block(approval)
+  for _, line in ipairs(shown) do
+    line.target = line.target or { kind = 'approval', approval = approval }
+  end
+  return shown
 end
 
 ---@param item callboard.Item
@@ -206,11 +242,7 @@ end
 function M.block(item, look)
   local below = {}
   if M.waits(item) then
-    below = require('callboard.ui.approval').block(item.approval)
-    for _, line in ipairs(below) do
-      line.target = line.target or { kind = 'approval', approval = item.approval }
-    end
-    return { lines = vim.list_extend({ head(item, look, 0) }, below), waits = true }
+    return { lines = M.question(item.approval) } -- its first line names the call
   end
   local result = item.result
   if is_plan(item) then

@@ -171,13 +171,14 @@ end
 
 ---Shows the chat of a session.
 ---@param id string
----@param opts { item: string?, focus: boolean? }? `item`: goes there
+---@param opts { item: string?, approval: string?, focus: boolean? }? `item`, or else `approval`: goes there
 function M.open(id, opts)
   opts = opts or {}
   local chat = by_id[id] or create({ id = id })
-  show(chat, opts.focus ~= false and (opts.item and 'chat' or 'input') or nil)
-  if opts.item then
-    require('callboard.ui.chat_keys').go_to(chat, opts.item)
+  local there = opts.item or opts.approval
+  show(chat, opts.focus ~= false and (there and 'chat' or 'input') or nil)
+  if there then
+    require('callboard.ui.chat_keys').go_to(chat, opts.item, opts.approval)
   end
 end
 
@@ -225,7 +226,9 @@ function M.send(opts)
   local text = words ~= '' and lines ~= '' and words .. '\n\n' .. lines or words .. lines
   if vim.trim(text) == '' then
     if chat.input:is_empty() then
-      return notify.warn('there is nothing to send: write something into the input, or after the command')
+      return notify.warn(
+        'there is nothing to send: write something into the input, or after the command'
+      )
     end
     text = chat.input:take()
   end
@@ -247,7 +250,8 @@ local function wanted(range, path)
     end
     return { uri = vim.uri_from_fname(full) }
   end
-  local item = context.item(vim.api.nvim_get_current_buf(), range and range.first, range and range.last)
+  local item =
+    context.item(vim.api.nvim_get_current_buf(), range and range.first, range and range.last)
   if not item then
     notify.warn('this buffer is no file: send its lines with :%Callboard send, or name a file')
   end

@@ -50,7 +50,8 @@ local function file_here(chat)
   end
   if item and item.kind == 'tool' then
     local change = item.result and (item.result.changes or {})[1]
-    local place = (item.result and (item.result.locations or {})[1]) or (item.call and (item.call.locations or {})[1])
+    local place = (item.result and (item.result.locations or {})[1])
+      or (item.call and (item.call.locations or {})[1])
     if place then
       return place.path, place.line
     elseif change then
@@ -158,7 +159,9 @@ local function to_approval(chat, step)
     seen = id
   end
   if #rows == 0 then
-    return notify.info('nothing waits for an answer here. :Callboard next goes to what waits elsewhere')
+    return notify.info(
+      'nothing waits for an answer here. :Callboard next goes to what waits elsewhere'
+    )
   end
   local here = vim.api.nvim_win_get_cursor(0)[1]
   local best = step > 0 and rows[1] or rows[#rows]
@@ -220,16 +223,36 @@ function M.set(chat)
   end
   local help = { action = 'help', lhs = 'g?', desc = 'Tell what the keys do', fn = keys.help }
   keys.set(chat.buf, 'chat', {
-    { action = 'open', lhs = '<CR>', desc = 'Open the card, the file or what was before', fn = with(open) },
+    {
+      action = 'open',
+      lhs = '<CR>',
+      desc = 'Open the card, the file or what was before',
+      fn = with(open),
+    },
     { action = 'input', lhs = { 'i', 'a' }, desc = 'Write', fn = with(to_input, true) },
     { action = 'next_message', lhs = ']]', desc = 'Next message', fn = with(move, 1, is_message) },
-    { action = 'previous_message', lhs = '[[', desc = 'Previous message', fn = with(move, -1, is_message) },
+    {
+      action = 'previous_message',
+      lhs = '[[',
+      desc = 'Previous message',
+      fn = with(move, -1, is_message),
+    },
     { action = 'next_approval', lhs = ']a', desc = 'Next approval', fn = with(to_approval, 1) },
-    { action = 'previous_approval', lhs = '[a', desc = 'Previous approval', fn = with(to_approval, -1) },
+    {
+      action = 'previous_approval',
+      lhs = '[a',
+      desc = 'Previous approval',
+      fn = with(to_approval, -1),
+    },
     { action = 'diff', lhs = 'gd', desc = 'Show the change as a diff', fn = with(go_diff) },
     { action = 'file', lhs = 'gf', desc = 'Open the file', fn = with(go_file) },
     { action = 'interrupt', lhs = '<C-c>', desc = 'Stop the turn', fn = with(interrupt) },
-    { action = 'steer', lhs = 'gm', desc = 'Steer: tell the running agent what the input holds', fn = with(send, 'steer') },
+    {
+      action = 'steer',
+      lhs = 'gm',
+      desc = 'Steer: tell the running agent what the input holds',
+      fn = with(send, 'steer'),
+    },
     { action = 'edit', lhs = 'e', desc = 'Change what waits', fn = on_queue('edit') },
     { action = 'drop', lhs = 'x', desc = 'Drop what waits', fn = on_queue('drop') },
     { action = 'now', lhs = 's', desc = 'Send what waits now, as a steer', fn = on_queue('now') },
@@ -243,11 +266,40 @@ function M.set(chat)
   end
   keys.set(chat.input.buf, 'input', {
     { action = 'send', lhs = '<CR>', desc = 'Send, or queue while a turn runs', fn = with(send) },
-    { action = 'send_insert', lhs = '<C-s>', mode = { 'n', 'i' }, desc = 'Send, or queue while a turn runs', fn = with(send) },
-    { action = 'steer', lhs = 'gm', desc = 'Steer: tell the running agent at its next step', fn = with(send, 'steer') },
-    { action = 'steer_insert', lhs = '<C-g>', mode = { 'n', 'i' }, desc = 'Steer', fn = with(send, 'steer') },
-    { action = 'older', lhs = '<Up>', mode = { 'n', 'i' }, desc = 'What was said before, on the first line', fn = recall(-1, '<Up>') },
-    { action = 'newer', lhs = '<Down>', mode = { 'n', 'i' }, desc = 'What was said after it, on the last line', fn = recall(1, '<Down>') },
+    {
+      action = 'send_insert',
+      lhs = '<C-s>',
+      mode = { 'n', 'i' },
+      desc = 'Send, or queue while a turn runs',
+      fn = with(send),
+    },
+    {
+      action = 'steer',
+      lhs = 'gm',
+      desc = 'Steer: tell the running agent at its next step',
+      fn = with(send, 'steer'),
+    },
+    {
+      action = 'steer_insert',
+      lhs = '<C-g>',
+      mode = { 'n', 'i' },
+      desc = 'Steer',
+      fn = with(send, 'steer'),
+    },
+    {
+      action = 'older',
+      lhs = '<Up>',
+      mode = { 'n', 'i' },
+      desc = 'What was said before, on the first line',
+      fn = recall(-1, '<Up>'),
+    },
+    {
+      action = 'newer',
+      lhs = '<Down>',
+      mode = { 'n', 'i' },
+      desc = 'What was said after it, on the last line',
+      fn = recall(1, '<Down>'),
+    },
     {
       action = 'remove_context',
       lhs = 'gx',
@@ -293,47 +345,62 @@ function M.to_queue(session_id)
   notify.info('nothing waits in this session')
 end
 
----Goes to an item, loading what was before until it is there.
 ---@param chat callboard.Conversation
----@param id string
+---@param approval_id string?
+---@return integer? row 0-based
+local function row_of_approval(chat, approval_id)
+  if not approval_id then
+    return nil
+  end
+  for row = 0, vim.api.nvim_buf_line_count(chat.buf) - 1 do
+    local target = chat.view:at(row)
+    if target and target.kind == 'approval' and target.approval.approvalId == approval_id then
+      return row
+    end
+  end
+end
+
+---Goes to an item, loading what was before until it is there; or to an approval that is in view.
+---@param chat callboard.Conversation
+---@param id string?
+---@param approval_id string?
 ---@param tries integer?
-function M.go_to(chat, id, tries)
+function M.go_to(chat, id, approval_id, tries)
   chat.view:flush()
-  local row = chat.view:row(id)
-  local win = buffers.window(chat.buf)
-  if row and win then
+  local win, session = buffers.window(chat.buf), chat.session
+  if not win or not session then
+    return
+  end
+  local row = row_of_approval(chat, approval_id) or (id and chat.view:row(id))
+  if row then
     vim.api.nvim_win_set_cursor(win, { row + 1, 0 })
     return
   end
-  local session = chat.session
   tries = tries or 0
-  if not session or not win then
-    return
-  elseif session.phase == 'loading' then
+  local function again()
+    vim.schedule(function()
+      M.go_to(chat, id, approval_id, tries + 1)
+    end)
+  end
+  if session.phase == 'loading' then
     local off
     off = session:listen(function(update)
       if update.phase and update.phase ~= 'loading' then
         off()
-        vim.schedule(function()
-          M.go_to(chat, id, tries)
-        end)
+        again()
       end
     end)
-  elseif session.transcript.by_id[id] then
+  elseif tries > 12 then
+    notify.warn('it is too far back in this session. <CR> on the first line of the chat loads more')
+  elseif id and session.transcript.by_id[id] then
     chat.view:widen(#session.transcript.items)
-    chat.view:flush()
-    row = chat.view:row(id)
-    if row then
-      vim.api.nvim_win_set_cursor(win, { row + 1, 0 })
-    end
-  elseif tries < 10 and not session.at_start then
+    again()
+  elseif id and not session.at_start then
     session:load_older(function(loaded)
       if loaded then
-        M.go_to(chat, id, tries + 1)
+        again()
       end
     end)
-  else
-    notify.warn('it is too far back in this session. <CR> on the first line of the chat loads more')
   end
 end
 

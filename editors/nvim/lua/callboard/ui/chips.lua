@@ -137,7 +137,11 @@ function Chips:prompt(said, cwd)
     add(item)
   end
   local content
-  if config.get().context.diagnostics and self.here_buf and vim.api.nvim_buf_is_valid(self.here_buf) then
+  if
+    config.get().context.diagnostics
+    and self.here_buf
+    and vim.api.nvim_buf_is_valid(self.here_buf)
+  then
     content = { context.diagnostics(self.here_buf) }
   end
   self.told = self.here and context.label(self.here) or nil

@@ -28,18 +28,23 @@ function M.list(cwd)
     return listing
   end
   listing.busy = true
-  local started = pcall(vim.system, { 'git', 'ls-files', '-co', '--exclude-standard', '-z' }, { cwd = cwd, timeout = 10000 }, function(got)
-    local files = {}
-    if got.code == 0 then
-      for path in (got.stdout or ''):gmatch('[^%z]+') do
-        files[#files + 1] = path
-        if #files == LIMIT then
-          break
+  local started = pcall(
+    vim.system,
+    { 'git', 'ls-files', '-co', '--exclude-standard', '-z' },
+    { cwd = cwd, timeout = 10000 },
+    function(got)
+      local files = {}
+      if got.code == 0 then
+        for path in (got.stdout or ''):gmatch('[^%z]+') do
+          files[#files + 1] = path
+          if #files == LIMIT then
+            break
+          end
         end
       end
+      listing.files, listing.busy, listing.at = files, false, vim.uv.now()
     end
-    listing.files, listing.busy, listing.at = files, false, vim.uv.now()
-  end)
+  )
   if not started then
     listing.busy, listing.at = false, vim.uv.now()
   end

@@ -32,7 +32,6 @@ local M = {}
 ---@field private late boolean
 ---@field private ticking uv.uv_timer_t?
 ---@field private mapped boolean?
----@field private bars table<integer, string>
 local Conversation = {}
 Conversation.__index = Conversation
 
@@ -51,7 +50,6 @@ function M.new(app, opts)
     early = Queue.new(),
     offs = {},
     late = false,
-    bars = {},
   }, Conversation)
   self.buf = buffers.create('callboard://chat/' .. (opts.id or 'new'), 'callboard-chat')
   vim.bo[self.buf].modifiable = false
@@ -73,7 +71,11 @@ function M.new(app, opts)
       return tail.lines(self:tail_state())
     end,
   }, Reducer.new(''))
-  for topic, fn in pairs({ server = self.server_changed, sessions = self.draw_bars, approvals = self.approvals_changed }) do
+  for topic, fn in pairs({
+    server = self.server_changed,
+    sessions = self.draw_bars,
+    approvals = self.approvals_changed,
+  }) do
     self.offs[#self.offs + 1] = app:on(topic, function()
       fn(self)
     end)
@@ -161,8 +163,11 @@ function Conversation:top(hidden)
   if hidden == 0 and not more then
     return {}
   end
-  local words = hidden > 0 and ('%d%s earlier'):format(hidden, more and ' and more' or '') or 'more before this'
-  return { { { ('▲ %s; <CR> loads'):format(words), 'CallboardDim' }, target = { kind = 'older' } } }
+  local words = hidden > 0 and ('%d%s earlier'):format(hidden, more and ' and more' or '')
+    or 'more before this'
+  return {
+    { { ('▲ %s; <CR> loads'):format(words), 'CallboardDim' }, target = { kind = 'older' } },
+  }
 end
 
 ---Shows more of what was before.
@@ -299,38 +304,50 @@ end
 ---@private
 ---Sets what stands above the windows, where it is not there yet.
 ---@param buf integer
----@param bar string
+---@param bar fun(width: integer): string
 function Conversation:set_bar(buf, bar)
   for _, win in ipairs(vim.fn.win_findbuf(buf)) do
-    if self.bars[win] ~= bar or vim.wo[win].winbar ~= bar then
-      self.bars[win] = bar
-      buffers.window_options(win, { winbar = bar })
+    local text = bar(vim.api.nvim_win_get_width(win))
+    if vim.wo[win].winbar ~= text then
+      buffers.window_options(win, { winbar = text })
     end
   end
 end
 
 function Conversation:draw_bars()
   local seconds, micros = vim.uv.gettimeofday()
-  self:set_bar(self.buf, winbar.text(self:head(), seconds * 1000 + math.floor(micros / 1000)))
+  local head = self:head()
+  self:set_bar(self.buf, function(width)
+    return winbar.text(head, seconds * 1000 + math.floor(micros / 1000), width)
+  end)
   local function lhs(action, default)
     return keys.lhs_of('input', { action = action, lhs = default })[1] or ''
   end
   local note
   if self.view.transcript.turn then
-    note = ('%s queues, %s steers, %s helps'):format(lhs('send', '<CR>'), lhs('steer', 'gm'), lhs('help', 'g?'))
+    note = ('%s queues, %s steers, %s helps'):format(
+      lhs('send', '<CR>'),
+      lhs('steer', 'gm'),
+      lhs('help', 'g?')
+    )
   end
-  self:set_bar(self.input.buf, winbar.input(self.chips:labels(), {
+  local bar = winbar.input(self.chips:labels(), {
     send = lhs('send', '<CR>'),
     remove = lhs('remove_context', 'gx'),
     help = lhs('help', 'g?'),
-  }, note))
+  }, note)
+  self:set_bar(self.input.buf, function()
+    return bar
+  end)
   self:tick()
 end
 
 ---@private
 ---Seconds are counted only while a turn runs and somebody sees them.
 function Conversation:tick()
-  local running = self.session ~= nil and self.session.transcript.turn ~= nil and #vim.fn.win_findbuf(self.buf) > 0
+  local running = self.session ~= nil
+    and self.session.transcript.turn ~= nil
+    and #vim.fn.win_findbuf(self.buf) > 0
   if not running then
     if self.ticking then
       self.ticking:stop()
@@ -339,11 +356,15 @@ function Conversation:tick()
     end
   elseif not self.ticking then
     self.ticking = assert(vim.uv.new_timer())
-    self.ticking:start(1000, 1000, vim.schedule_wrap(function()
-      if self.ticking then
-        self:draw_bars()
-      end
-    end))
+    self.ticking:start(
+      1000,
+      1000,
+      vim.schedule_wrap(function()
+        if self.ticking then
+          self:draw_bars()
+        end
+      end)
+    )
   end
 end
 

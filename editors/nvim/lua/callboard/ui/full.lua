@@ -15,11 +15,19 @@ local function show(name, filetype)
   vim.bo[buf].bufhidden = 'wipe'
   vim.bo[buf].modifiable = false
   vim.api.nvim_win_set_buf(0, buf)
-  require('callboard.ui.buffers').window_options(0, { wrap = false, spell = false, list = false, winbar = '' })
+  require('callboard.ui.buffers').window_options(
+    0,
+    { wrap = false, spell = false, list = false, winbar = '' }
+  )
   if filetype then
     vim.bo[buf].syntax = filetype
   end
-  vim.keymap.set('n', 'q', '<Cmd>bwipeout<CR>', { buffer = buf, nowait = true, desc = 'Callboard: Close' })
+  vim.keymap.set(
+    'n',
+    'q',
+    '<Cmd>bwipeout<CR>',
+    { buffer = buf, nowait = true, desc = 'Callboard: Close' }
+  )
   return buf
 end
 

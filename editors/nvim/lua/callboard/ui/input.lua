@@ -42,7 +42,10 @@ function Input:set(text)
   vim.api.nvim_buf_set_lines(self.buf, 0, -1, false, vim.split(text, '\n', { plain = true }))
   for _, win in ipairs(vim.fn.win_findbuf(self.buf)) do
     local last = vim.api.nvim_buf_line_count(self.buf)
-    vim.api.nvim_win_set_cursor(win, { last, #vim.api.nvim_buf_get_lines(self.buf, last - 1, last, false)[1] })
+    vim.api.nvim_win_set_cursor(
+      win,
+      { last, #vim.api.nvim_buf_get_lines(self.buf, last - 1, last, false)[1] }
+    )
   end
 end
 
@@ -79,7 +82,9 @@ function Input:recall(step, key)
     if self.placed ~= nil and self:text() ~= self.placed then
       self.history.at = nil -- it was changed: that is what is written now
     end
-    text = step < 0 and Queue.back(self.history, self:text()) or step > 0 and Queue.forward(self.history) or nil
+    text = step < 0 and Queue.back(self.history, self:text())
+      or step > 0 and Queue.forward(self.history)
+      or nil
   end
   if text == nil then
     local raw = vim.api.nvim_replace_termcodes(key, true, false, true)

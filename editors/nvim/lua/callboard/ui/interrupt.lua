@@ -73,10 +73,13 @@ end
 ---@return string
 local function told(session_id, scope, agents, queued, result)
   local dropped = #(result.dropped or {})
-  local drops = dropped > 0 and (' and drops %s'):format(counted(dropped, 'message that waits', 'messages that wait')) or ''
+  local drops = dropped > 0
+      and (' and drops %s'):format(counted(dropped, 'message that waits', 'messages that wait'))
+    or ''
   local many = counted(#agents, 'agent', 'agents')
   if scope == 'queue' then
-    return dropped > 0 and ('dropped %s; the turn goes on'):format(counted(dropped, 'message', 'messages'))
+    return dropped > 0
+        and ('dropped %s; the turn goes on'):format(counted(dropped, 'message', 'messages'))
       or 'nothing waits here'
   elseif scope == 'tree' then
     if result.state == 'idle' and #agents == 0 and dropped == 0 then
@@ -84,7 +87,11 @@ local function told(session_id, scope, agents, queued, result)
     end
     return ('stops the turn and %s%s'):format(many, drops)
   elseif result.state == 'idle' then
-    local hint = #agents > 0 and ('; %s below it %s: :Callboard stop ends them'):format(many, #agents == 1 and 'does' or 'do')
+    local hint = #agents > 0
+        and ('; %s below it %s: :Callboard stop ends them'):format(
+          many,
+          #agents == 1 and 'does' or 'do'
+        )
       or ''
     return 'no turn runs here' .. hint
   end
@@ -96,7 +103,10 @@ local function told(session_id, scope, agents, queued, result)
     )
   end
   if #agents > 0 then
-    rest[#rest + 1] = ('%s %s on (:Callboard stop stops)'):format(many, #agents == 1 and 'goes' or 'go')
+    rest[#rest + 1] = ('%s %s on (:Callboard stop stops)'):format(
+      many,
+      #agents == 1 and 'goes' or 'go'
+    )
   end
   local _ = session_id
   return 'stops this turn' .. (#rest > 0 and '; ' .. table.concat(rest, ', ') or '')
@@ -143,16 +153,21 @@ local function cancel(session_id, scope)
   local session = app().sessions.by_id[session_id]
   local queued = session and session.queueLength or 0
   running(session_id, function(agents)
-    app():change('session/cancel', { sessionId = session_id, scope = scope }, 'stop it', function(result)
-      notify.info(told(session_id, scope, agents, queued, result))
-      local active = result.state == 'cancelling' or (scope == 'tree' and #agents > 0)
-      if scope ~= 'queue' and active then
-        local mine = { scope = scope, late = false }
-        stopping[session_id] = mine
-        watch(session_id, mine)
+    app():change(
+      'session/cancel',
+      { sessionId = session_id, scope = scope },
+      'stop it',
+      function(result)
+        notify.info(told(session_id, scope, agents, queued, result))
+        local active = result.state == 'cancelling' or (scope == 'tree' and #agents > 0)
+        if scope ~= 'queue' and active then
+          local mine = { scope = scope, late = false }
+          stopping[session_id] = mine
+          watch(session_id, mine)
+        end
+        app():refresh(session_id)
       end
-      app():refresh(session_id)
-    end)
+    )
   end)
 end
 
@@ -162,18 +177,26 @@ local function force(session_id, was)
   stopping[session_id] = nil
   running(session_id, function(agents)
     local session = app().sessions.by_id[session_id]
-    local targets = was.scope == 'tree' and vim.tbl_map(function(agent)
-      return agent.agentId
-    end, agents) or {}
+    local targets = was.scope == 'tree'
+        and vim.tbl_map(function(agent)
+          return agent.agentId
+        end, agents)
+      or {}
     if session and session.parentId then
       table.insert(targets, 1, session_id)
     end
     for _, id in ipairs(targets) do
-      app():change('agent/interrupt', { agentId = id, kind = 'abort', reason = 'stopped by force' }, 'stop an agent')
+      app():change(
+        'agent/interrupt',
+        { agentId = id, kind = 'abort', reason = 'stopped by force' },
+        'stop an agent'
+      )
     end
     if runs(session_id) and not (session and session.parentId) then
       app():change('session/cancel', { sessionId = session_id, scope = was.scope }, 'stop it')
-      notify.warn('asked again. When that does not help: :Callboard restart ends the server and with it the turn; its log stays')
+      notify.warn(
+        'asked again. When that does not help: :Callboard restart ends the server and with it the turn; its log stays'
+      )
     else
       notify.info('force stop: ' .. counted(#targets, 'agent', 'agents'))
     end
@@ -192,7 +215,10 @@ function M.run(session_id, scope)
   end
   local mine = stopping[session_id]
   if mine and mine.late and scope ~= 'queue' then
-    return force(session_id, { scope = (scope == 'tree' or mine.scope == 'tree') and 'tree' or 'turn' })
+    return force(
+      session_id,
+      { scope = (scope == 'tree' or mine.scope == 'tree') and 'tree' or 'turn' }
+    )
   end
   cancel(session_id, scope)
 end

@@ -69,6 +69,16 @@ local function split(position)
   return vim.api.nvim_get_current_win()
 end
 
+---Where nobody has set what a status line shows, the name of the buffer would stand there: an id.
+---@param win integer
+---@param words string
+local function plain_status(win, words)
+  local set = vim.go.statusline
+  if set == '' then
+    buffers.window_options(win, { statusline = ' ' .. words })
+  end
+end
+
 ---Shows a transcript: in the window that shows another one, or in a new one.
 ---@param buf integer
 ---@return integer win
@@ -85,6 +95,7 @@ function M.transcript(buf)
     vim.api.nvim_win_set_buf(win, buf)
   end
   buffers.window_options(win, TRANSCRIPT)
+  plain_status(win, 'Callboard%=%P ')
   return win
 end
 
@@ -102,6 +113,7 @@ function M.input(buf, below)
     vim.api.nvim_win_set_buf(win, buf)
   end
   buffers.window_options(win, INPUT)
+  plain_status(win, 'Write to the agent')
   return win
 end
 

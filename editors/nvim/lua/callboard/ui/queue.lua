@@ -96,7 +96,13 @@ function M.edit(chat, target)
   vim.b[buf].callboard = true
   pcall(vim.api.nvim_buf_set_name, buf, ('callboard://queue/%s/%d'):format(chat.id, item.seq))
   vim.bo[buf].undolevels = -1
-  vim.api.nvim_buf_set_lines(buf, 0, -1, false, vim.split(text.utf8(item.text), '\n', { plain = true }))
+  vim.api.nvim_buf_set_lines(
+    buf,
+    0,
+    -1,
+    false,
+    vim.split(text.utf8(item.text), '\n', { plain = true })
+  )
   vim.bo[buf].undolevels = -123456
   vim.bo[buf].modified = false
   vim.bo[buf].filetype = 'callboard-input'
@@ -118,7 +124,12 @@ function M.edit(chat, target)
       vim.api.nvim_win_close(win, true)
     end
   end
-  vim.keymap.set('n', 'q', close, { buffer = buf, nowait = true, desc = 'Callboard: Leave it as it was' })
+  vim.keymap.set(
+    'n',
+    'q',
+    close,
+    { buffer = buf, nowait = true, desc = 'Callboard: Leave it as it was' }
+  )
   vim.api.nvim_create_autocmd('BufWriteCmd', {
     buffer = buf,
     callback = function()

@@ -40,7 +40,8 @@ end
 ---@param win integer
 ---@param place callboard.Place
 local function stay(view, win, place)
-  local block = place.id and (view.by_id[place.id] or place.id == 'tail' and view.tail or place.id == 'top' and view.top)
+  local block = place.id
+    and (view.by_id[place.id] or place.id == 'tail' and view.tail or place.id == 'top' and view.top)
   if not block then
     return
   end

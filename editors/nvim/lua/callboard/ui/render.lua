@@ -1,6 +1,5 @@
 -- What an item of the transcript looks like, as lines. It only looks at what it is given.
 local card = require('callboard.ui.card')
-local lines = require('callboard.ui.lines')
 local stream = require('callboard.ui.stream')
 local text = require('callboard.model.text')
 
@@ -57,7 +56,9 @@ local function heading(item, look)
   local mine = item.kind == 'prompt' and (not item.author or item.author.kind == 'person')
   local said = speaker(item, look)
   local note = item.steer and ' (steered)' or ''
-  return { { ('── %s%s ──'):format(said, note), mine and 'CallboardUser' or 'CallboardAgent' } }
+  return {
+    { ('── %s%s ──'):format(said, note), mine and 'CallboardUser' or 'CallboardAgent' },
+  }
 end
 
 ---A path as it is named where the agent works.
@@ -81,7 +82,10 @@ local function attached(attachment, look)
     local ok, path = pcall(vim.uri_to_fname, (attachment:gsub('#.*$', '')))
     if ok then
       shown, target = M.path(path, look), { kind = 'file', path = path }
-      shown = shown .. text.one_line(attachment:match('#(.*)$') and ' (' .. attachment:match('#(.*)$') .. ')' or '')
+      shown = shown
+        .. text.one_line(
+          attachment:match('#(.*)$') and ' (' .. attachment:match('#(.*)$') .. ')' or ''
+        )
     end
   end
   return { { '  + ' .. text.one_line(shown, 120), 'CallboardPath' }, target = target }
@@ -235,9 +239,17 @@ end
 ---@param look callboard.Look
 ---@return callboard.Block
 function M.block(item, before, look)
-  local block = kinds[item.kind](item, look)
+  local drawn, block = pcall(kinds[item.kind] or kinds.notice, item, look)
+  if not drawn then
+    -- One that holds what nobody thought of must not keep the others from being seen.
+    require('callboard.log').error('%s cannot be shown: %s', item.id, block)
+    local words = ('✗ a %s that cannot be shown; :Callboard log says why'):format(item.kind)
+    block = { lines = { { { words, 'CallboardError' } } } }
+  end
   local above = {}
-  local both_cards = before and before.kind == item.kind and (item.kind == 'tool' or item.kind == 'notice')
+  local both_cards = before
+    and before.kind == item.kind
+    and (item.kind == 'tool' or item.kind == 'notice')
   local closes = item.kind == 'turn' and before and before.kind == 'error'
   if before and not both_cards and not closes then
     above[#above + 1] = { { '' } }
@@ -258,6 +270,5 @@ function M.block(item, before, look)
 end
 
 M.speaker = speaker
-M.lines_of = lines.of
 
 return M

@@ -49,7 +49,12 @@ local function plan(shown, t)
         local hl = entry.status == 'completed' and 'CallboardDim'
           or entry.status == 'in_progress' and 'CallboardToolRunning'
           or nil
-        add(shown, { { ('  %s %s'):format(BOXES[entry.status] or '[ ]', text.one_line(entry.content, 200)), hl } })
+        add(shown, {
+          {
+            ('  %s %s'):format(BOXES[entry.status] or '[ ]', text.one_line(entry.content, 200)),
+            hl,
+          },
+        })
       end
     end
   end
@@ -62,19 +67,8 @@ end
 ---@param state callboard.TailState
 local function asked(shown, state)
   for _, approval in ipairs(state.approvals) do
-    local names = vim.tbl_map(function(step)
-      return text.one_line(step.name, 40)
-    end, approval.path or {})
     add(shown, { { '' } })
-    add(shown, {
-      { ('Agent %s: '):format(table.concat(names, ' > ')), 'CallboardApproval' },
-      { text.one_line(approval.title, 160), 'CallboardTool' },
-      target = { kind = 'approval', approval = approval },
-    })
-    for _, line in ipairs(require('callboard.ui.approval').block(approval)) do
-      line.target = line.target or { kind = 'approval', approval = approval }
-      add(shown, line)
-    end
+    vim.list_extend(shown, card.question(approval))
   end
 end
 
@@ -91,7 +85,8 @@ local function waiting(raw, mark, hl, target)
     shown[i] = { { i == 1 and mark or '    ', hl }, { line, hl }, target = target }
   end
   if #all > 3 then
-    shown[#shown + 1] = { { ('    … %d more lines'):format(#all - 3), 'CallboardDim' }, target = target }
+    shown[#shown + 1] =
+      { { ('    … %d more lines'):format(#all - 3), 'CallboardDim' }, target = target }
   end
   return shown
 end
@@ -142,7 +137,11 @@ local function server(shown, state)
   local failure = state.failure
   if state.server == 'failed' then
     add(shown, { { '' } })
-    said(shown, 'No server: ' .. (failure and failure.message or 'it could not be started'), 'CallboardError')
+    said(
+      shown,
+      'No server: ' .. (failure and failure.message or 'it could not be started'),
+      'CallboardError'
+    )
     local lines = failure and failure.lines or {}
     for i = math.max(1, #lines - 19), #lines do
       add(shown, { { card.BAR .. text.one_line(lines[i], 200), 'CallboardDim' } })
@@ -166,8 +165,18 @@ function M.lines(state)
   local t = state.transcript
   local empty = not t or #t.items == 0
   if state.phase == 'new' then
-    add(shown, { { 'A new session in ' .. text.one_line(vim.fn.fnamemodify(state.cwd, ':~'), 200), 'CallboardDim' } })
-    add(shown, { { 'It begins with what you write below. :Callboard sessions shows those there are.', 'CallboardDim' } })
+    add(shown, {
+      {
+        'A new session in ' .. text.one_line(vim.fn.fnamemodify(state.cwd, ':~'), 200),
+        'CallboardDim',
+      },
+    })
+    add(shown, {
+      {
+        'It begins with what you write below. :Callboard sessions shows those there are.',
+        'CallboardDim',
+      },
+    })
   elseif state.phase == 'loading' and empty then
     add(shown, { { 'Loading…', 'CallboardDim' } })
   elseif state.phase == 'live' and empty and #t.queue == 0 then

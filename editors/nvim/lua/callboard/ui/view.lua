@@ -117,9 +117,13 @@ function View:soon()
     return
   end
   self.timer = self.timer or assert(vim.uv.new_timer())
-  self.timer:start(pause, 0, vim.schedule_wrap(function()
-    self:flush()
-  end))
+  self.timer:start(
+    pause,
+    0,
+    vim.schedule_wrap(function()
+      self:flush()
+    end)
+  )
 end
 
 ---Writes what has changed.
@@ -364,27 +368,32 @@ end
 ---@param row integer 0-based
 ---@return callboard.Target?
 ---@return callboard.Drawn?
----@return integer offset in the block
+---@return integer? offset in the block
 function View:at(row)
   local from = 0
-  local function inside(block)
-    if row < from + block.height then
-      local line = block.lines[row - from + 1]
-      return line and line.target, block, row - from
-    end
+  local function within(block)
+    local offset = row - from
     from = from + block.height
+    if offset < block.height then
+      local line = block.lines[offset + 1]
+      return true, line and line.target, offset
+    end
+    return false
   end
-  local function find()
-    for _, list in ipairs({ { self.top }, self.blocks, { self.tail } }) do
-      for _, block in ipairs(list) do
-        if row < from + block.height then
-          return inside(block)
-        end
-        from = from + block.height
-      end
+  local found, target, offset = within(self.top)
+  if found then
+    return target, self.top, offset
+  end
+  for _, block in ipairs(self.blocks) do
+    found, target, offset = within(block)
+    if found then
+      return target, block, offset
     end
   end
-  return find()
+  found, target, offset = within(self.tail)
+  if found then
+    return target, self.tail, offset
+  end
 end
 
 ---@param id string

@@ -41,7 +41,7 @@ function M.state(head, now)
   if turn and turn.cancelling then
     return 'stopping' .. since, 'CallboardApproval'
   elseif head.approvals > 0 then
-    return ('waits for you: %d to approve'):format(head.approvals), 'CallboardApproval'
+    return ('%d to approve'):format(head.approvals), 'CallboardApproval'
   elseif turn and turn.state == 'parked' then
     return 'paused', 'CallboardApproval'
   elseif turn then
@@ -56,8 +56,9 @@ end
 
 ---@param head callboard.Head
 ---@param now integer ms
+---@param width integer of the window; a long title makes room for the rest
 ---@return string as the option 'winbar' takes it
-function M.text(head, now)
+function M.text(head, now, width)
   local words, hl = M.state(head, now)
   local about = {}
   if head.profile and head.profile ~= 'default' then
@@ -74,7 +75,7 @@ function M.text(head, now)
     right[#right + 1] = text.bar(part)
   end
   return ('%%#CallboardHeading# %s %%* %%#%s#%s%%*  %%<%%#CallboardDim#%s%%=%s %%*'):format(
-    text.bar(head.title, 40),
+    text.bar(head.title, math.max(12, math.min(40, width - vim.fn.strdisplaywidth(words) - 24))),
     hl,
     text.bar(words),
     table.concat(about, ' · '),
@@ -96,7 +97,8 @@ function M.input(chips, keys, note)
   if #chips > 0 and keys.remove ~= '' then
     left = ('%s%%#CallboardDim#  (%s removes)'):format(left, text.bar(keys.remove))
   end
-  local right = note and text.bar(note) or ('%s sends, %s helps'):format(text.bar(keys.send), text.bar(keys.help))
+  local right = note and text.bar(note)
+    or ('%s sends, %s helps'):format(text.bar(keys.send), text.bar(keys.help))
   return ('%%#CallboardPath# %s%%*%%=%%<%%#CallboardDim#%s %%*'):format(left, right)
 end
 
