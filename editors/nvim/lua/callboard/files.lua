@@ -216,7 +216,11 @@ end
 ---@param folders string[]
 ---@return string? real
 function M.inside(path, folders)
-  if path:find('\0', 1, true) or path:find('/%.%./') or path:sub(1, 1) ~= '/' and not path:match('^%a:') then
+  if
+    path:find('\0', 1, true)
+    or path:find('/%.%./')
+    or path:sub(1, 1) ~= '/' and not path:match('^%a:')
+  then
     return nil
   end
   if vim.uv.fs_lstat(path) and not vim.uv.fs_stat(path) then

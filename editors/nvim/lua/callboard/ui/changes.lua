@@ -132,7 +132,8 @@ local function draw(tracked)
     table.insert(shown, { { ' No file was changed yet.', 'CallboardDim' } })
   end
   if tracked.loaded then
-    local note = ' What commands and other programs wrote is not seen here: ask your version control.'
+    local note =
+      ' What commands and other programs wrote is not seen here: ask your version control.'
     table.insert(shown, { { note, 'CallboardDim' } })
   end
   return shown
@@ -345,7 +346,9 @@ function M.diff(session_id, path)
       file = M.find(tracked, name)
       if not file then
         local called = text.one_line(vim.fn.fnamemodify(name, ':~:.'), 60)
-        notify.info(('%s was not changed by this session. :Callboard changes lists what was.'):format(called))
+        notify.info(
+          ('%s was not changed by this session. :Callboard changes lists what was.'):format(called)
+        )
       end
     else
       file = tracked:pending()[1] or tracked:files()[1]
@@ -376,8 +379,11 @@ function M.touched(paths)
       if not told[buf] and not files.in_step(buf) then
         told[buf] = true
         local name = text.one_line(vim.fn.fnamemodify(path, ':~:.'), 60)
-        local why = vim.bo[buf].modified and 'its buffer has changes that are not written' or "'autoread' is off"
-        notify.warn(('%s was changed on disk; %s. :Callboard diff shows what was changed.'):format(name, why))
+        local why = vim.bo[buf].modified and 'its buffer has changes that are not written'
+          or "'autoread' is off"
+        notify.warn(
+          ('%s was changed on disk; %s. :Callboard diff shows what was changed.'):format(name, why)
+        )
       end
     elseif buf then
       told[buf] = nil

@@ -71,14 +71,22 @@ end
 ---@param what string
 ---@return string
 local function right_bar(tracked, file, what)
-  local counts = ('%%#CallboardAdded#+%d%%* %%#CallboardRemoved#−%d%%*'):format(file.added, file.removed)
+  local counts = ('%%#CallboardAdded#+%d%%* %%#CallboardRemoved#−%d%%*'):format(
+    file.added,
+    file.removed
+  )
   local hints = joined({
     hint('accept', 'ga', 'accept'),
     hint('reject', 'gr', 'put back'),
     hint('next_file', ']f', 'next'),
     hint('hide', 'q', 'close'),
   }, 4)
-  return (' %%#CallboardHeading#%s%%* %s  %s  %%<%%=%s '):format(what, counts, place(tracked, file), hints)
+  return (' %%#CallboardHeading#%s%%* %s  %s  %%<%%=%s '):format(
+    what,
+    counts,
+    place(tracked, file),
+    hints
+  )
 end
 
 ---@param tracked callboard.Tracked
@@ -91,7 +99,9 @@ local function left_bar(tracked, file, comparison)
     word = 'before: no such file'
   end
   local missed = reverting.missed(comparison)
-  local note = missed and ('  %%#CallboardApproval#not taken back: %s%%*'):format(text.bar(missed, 120)) or ''
+  local note = missed
+      and ('  %%#CallboardApproval#not taken back: %s%%*'):format(text.bar(missed, 120))
+    or ''
   local name = text.bar(tracked:short(file.old_path or file.path))
   return (' %%#CallboardHeading#%s%%*  %%<%s%s'):format(word, name, note)
 end
@@ -102,7 +112,8 @@ end
 ---@return callboard.DiffPane
 local function right_pane(tracked, file, comparison)
   local now = comparison.now
-  local what, buf, ours = 'now', nil, nil
+  local what = 'now'
+  local buf, ours
   if now.text == nil then
     what, ours = 'now: deleted', true
     buf = view_of.scratch('callboard://after' .. file.path, {})
@@ -275,7 +286,12 @@ local function review_keys()
         from.view:close()
       end),
     },
-    { action = 'help', lhs = 'g?', desc = 'Tell what the keys do', fn = require('callboard.keys').help },
+    {
+      action = 'help',
+      lhs = 'g?',
+      desc = 'Tell what the keys do',
+      fn = require('callboard.keys').help,
+    },
   }
 end
 
@@ -290,7 +306,9 @@ local function closed(gone)
   if file and file.state == 'new' then
     local count = #gone.tracked:pending()
     local rest = count > 1 and (' and %s'):format(counted(count - 1)) or ''
-    notify.info(('%s%s still to be reviewed: :Callboard changes'):format(name_of(gone.tracked, file), rest))
+    notify.info(
+      ('%s%s still to be reviewed: :Callboard changes'):format(name_of(gone.tracked, file), rest)
+    )
   end
   gone.tracked:release()
 end
@@ -316,7 +334,9 @@ local function render(from, keep)
     end)
     if not ok then
       require('callboard.log').error('%s', fault)
-      notify.error(('could not show %s: %s'):format(name_of(from.tracked, file), vim.split(fault, '\n')[1]))
+      notify.error(
+        ('could not show %s: %s'):format(name_of(from.tracked, file), vim.split(fault, '\n')[1])
+      )
     end
   end)
 end
@@ -368,7 +388,10 @@ function M.accept_files(tracked, list)
     return notify.info('nothing is new')
   end
   tracked:settle(list, 'accepted')
-  notify.info(#list == 1 and ('accepted %s'):format(name_of(tracked, list[1])) or ('accepted %s'):format(counted(#list)))
+  notify.info(
+    #list == 1 and ('accepted %s'):format(name_of(tracked, list[1]))
+      or ('accepted %s'):format(counted(#list))
+  )
   proceed()
 end
 
@@ -415,7 +438,9 @@ function M.reject_files(tracked, list)
     end
     local what = #done == 1 and name_of(tracked, done[1]) or counted(#done)
     if #notes > 0 then
-      notify.warn(('put back %s. %s'):format(#done == 0 and 'nothing' or what, table.concat(notes, '\n')))
+      notify.warn(
+        ('put back %s. %s'):format(#done == 0 and 'nothing' or what, table.concat(notes, '\n'))
+      )
     else
       notify.info(('put back %s'):format(what))
     end

@@ -27,7 +27,8 @@ end
 ---@param approval callboard.Approval
 ---@return callboard.FileChange[]
 local function changes_of(approval)
-  return approval.subject and approval.subject.type == 'fileChange' and approval.subject.changes or {}
+  return approval.subject and approval.subject.type == 'fileChange' and approval.subject.changes
+    or {}
 end
 
 ---@param path string
@@ -59,7 +60,11 @@ local function proposed(change, now)
   if #result.failed > 0 then
     local unsaved = now.buf and vim.bo[now.buf].modified
     local name = Patch.name(result.failed[1])
-    return nil, ('%s does not fit %s'):format(name, unsaved and 'your unsaved buffer' or 'the file as it is now')
+    return nil,
+      ('%s does not fit %s'):format(
+        name,
+        unsaved and 'your unsaved buffer' or 'the file as it is now'
+      )
   end
   return result.text
 end
@@ -79,7 +84,10 @@ local function right_bar(from)
   local diff = require('callboard.ui.diff')
   local state
   if from.over then
-    state = ('%%#CallboardDim#%s%%*  %s'):format(text.bar(from.over, 60), diff.hint('hide', 'q', 'close') or '')
+    state = ('%%#CallboardDim#%s%%*  %s'):format(
+      text.bar(from.over, 60),
+      diff.hint('hide', 'q', 'close') or ''
+    )
   else
     state = diff.joined({
       diff.hint('accept', 'ga', 'allow once'),
@@ -87,7 +95,10 @@ local function right_bar(from)
       diff.hint('hide', 'q', 'close'),
     }, 3)
   end
-  local counts = ('%%#CallboardAdded#+%d%%* %%#CallboardRemoved#−%d%%*'):format(change.added, change.removed)
+  local counts = ('%%#CallboardAdded#+%d%%* %%#CallboardRemoved#−%d%%*'):format(
+    change.added,
+    change.removed
+  )
   local which = #list > 1 and (' %d/%d'):format(from.index, #list) or ''
   return (' %%#CallboardApproval#%s%%* %s%s  %%<%%=%s '):format(word, counts, which, state)
 end
@@ -106,8 +117,14 @@ local function content_of(from)
     local lines = text.lines((change.diff:gsub('\n$', '')))
     local buf = view_of.scratch('callboard://diff' .. change.path, lines)
     vim.bo[buf].filetype = 'diff'
-    local bar = (' %%#CallboardApproval#Only the diff: %s%%*  %s '):format(text.bar(why, 100), short(change.path))
-    return { right = { buf = buf, ours = true, bar = bar .. right_bar(from):gsub('%%<', '') }, keys = {} }
+    local bar = (' %%#CallboardApproval#Only the diff: %s%%*  %s '):format(
+      text.bar(why, 100),
+      short(change.path)
+    )
+    return {
+      right = { buf = buf, ours = true, bar = bar .. right_bar(from):gsub('%%<', '') },
+      keys = {},
+    }
   end
   local word = (WORDS[change.operation] or { 'now' })[1]
   local left = { bar = (' %%#CallboardHeading#%s%%*  %%<%s'):format(word, short(change.path)) }
@@ -117,7 +134,8 @@ local function content_of(from)
     left.buf = now.buf or vim.fn.bufadd(change.oldPath or change.path)
     vim.bo[left.buf].buflisted = true
   end
-  local right = view_of.scratch('callboard://proposed' .. change.path, files.shown(after or {}), change.path)
+  local right =
+    view_of.scratch('callboard://proposed' .. change.path, files.shown(after or {}), change.path)
   return { left = left, right = { buf = right, ours = true, bar = right_bar(from) }, keys = {} }
 end
 
@@ -204,7 +222,12 @@ local function keys_of(from)
         from.view:close()
       end,
     },
-    { action = 'help', lhs = 'g?', desc = 'Tell what the keys do', fn = require('callboard.keys').help },
+    {
+      action = 'help',
+      lhs = 'g?',
+      desc = 'Tell what the keys do',
+      fn = require('callboard.keys').help,
+    },
   })
   return list
 end

@@ -108,7 +108,8 @@ end
 function View:rekey()
   local win = vim.api.nvim_get_current_win()
   local pane = self:pane(win)
-  local wanted = pane and not pane.ours and vim.api.nvim_win_get_buf(win) == pane.buf and pane.buf or nil
+  local wanted = pane and not pane.ours and vim.api.nvim_win_get_buf(win) == pane.buf and pane.buf
+    or nil
   for buf in pairs(self.keyed) do
     if buf ~= wanted then
       self.keyed[buf] = nil
@@ -157,7 +158,12 @@ function View:watch()
   on('BufWinEnter', function(event)
     local win = vim.api.nvim_get_current_win()
     local pane = self:pane(win)
-    if pane and not self.busy and event.buf ~= pane.buf and vim.api.nvim_win_get_buf(win) == event.buf then
+    if
+      pane
+      and not self.busy
+      and event.buf ~= pane.buf
+      and vim.api.nvim_win_get_buf(win) == event.buf
+    then
       -- Something else was opened where the diff was.
       vim.schedule(function()
         self:abandon(win)
