@@ -15,8 +15,9 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 sys.path.insert(0, str(Path(__file__).parent))
 
 import scenes
-from harness.process import ServerProcess
 from recording import taken, write
+
+from harness.process import ServerProcess
 
 DEMOS = ("demo", "demo-agents", "demo-group")
 

@@ -16,6 +16,7 @@ from harness.process import RpcError, ServerProcess
 FIXTURES = Path(__file__).parents[3] / "editors" / "nvim" / "tests" / "fixtures"
 
 _IDS = re.compile(r"\b([a-z]+)_([0-9a-hjkmnp-tv-z]{26}|[0-9a-f]{32})\b")
+_DIGESTS = re.compile(r"\b[0-9a-f]{64}\b")
 _TIMES = re.compile(r"\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 _TOOK = re.compile(r"\bin \d+\.\d+s\b")
 _BEGAN = datetime(2030, 1, 1, 10, tzinfo=UTC)
@@ -104,6 +105,8 @@ def neutral(text: str, folders: dict[str, str]) -> str:
         text = re.sub(
             rf"\b{kind}_({'|'.join(ids)})\b", lambda m, k=kind, i=ids: f"{k}_{i[m[1]]}", text
         )
+    digests = _numbered(_DIGESTS.findall(text), "{:064x}".format)
+    text = _DIGESTS.sub(lambda m: digests[m[0]], text)
     times = _numbered(_TIMES.findall(text), _time)
     text = _TIMES.sub(lambda m: times[m[0]], text)
     return _TOOK.sub("in 0.001s", text)

@@ -117,6 +117,9 @@ function M.get()
   })
   require('callboard.status').watch(app)
   require('callboard.ui.approval').watch(app)
+  if config.get().diff.auto_open then
+    require('callboard.ui.diff').watch(app)
+  end
   app:follow_server()
   return app
 end
@@ -261,6 +264,12 @@ function App:session_event(event)
       name = event.data.name,
       status = event.data.status,
     })
+    local changes = event.data.changes
+    if type(changes) == 'table' and #changes > 0 then
+      require('callboard.ui.changes').touched(vim.tbl_map(function(change)
+        return change.path
+      end, changes))
+    end
   elseif event.type == 'mode_changed' or event.type == 'model_changed' or event.type == 'turn_parked' then
     self:refresh(event.sessionId)
   end

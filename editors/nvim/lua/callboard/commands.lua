@@ -106,10 +106,10 @@ M.commands = {
     end,
   },
   fork = {
-    desc = 'A new session with the history of this one',
-    run = function()
+    desc = 'A new session with the history of this one, or with that up to the turn of an id',
+    run = function(call)
       with_session(function(id)
-        sessions().fork(id)
+        sessions().fork(id, call.args[1])
       end)
     end,
   },

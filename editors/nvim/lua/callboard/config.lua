@@ -109,6 +109,10 @@ local RULES = {
 ---@type callboard.Options|nil
 local options
 
+---What was wrong with the options when they were set.
+---@type string[]
+local complaints = {}
+
 ---@param rule any
 ---@param value any
 ---@return string? what it would have to be
@@ -193,6 +197,7 @@ function M.setup(given)
   end
   local warnings
   options, warnings = M.resolve(merged)
+  complaints = warnings
   if #warnings > 0 then
     table.sort(warnings)
     local text = 'Callboard: ' .. table.concat(warnings, '\n') .. '\n(see :help callboard-options)'
@@ -207,6 +212,12 @@ end
 ---@return callboard.Options
 function M.get()
   return options or M.setup()
+end
+
+---What was wrong with the options in force.
+---@return string[]
+function M.warnings()
+  return vim.deepcopy(complaints)
 end
 
 ---@return callboard.Options

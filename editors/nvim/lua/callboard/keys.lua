@@ -12,8 +12,14 @@ local M = {}
 ---The option that makes a mapping a buffer's own; its name changes with 0.12.
 local BUFFER = vim.fn.has('nvim-0.12') == 1 and 'buf' or 'buffer'
 
+---@class callboard.ToldKey
+---@field lhs string
+---@field desc string
+---@field modes string[]
+---@field hidden table<string, table> by mode: the mapping that stood there before, and comes back
+
 ---Mappings by buffer and group, for `g?`.
----@type table<integer, { group: string, keys: { lhs: string, desc: string, mode: string }[] }[]>
+---@type table<integer, { group: string, keys: callboard.ToldKey[] }[]>
 local told = {}
 
 ---@param group 'chat'|'input'|'approval'|'diff'|'list'
@@ -33,34 +39,48 @@ function M.lhs_of(group, key)
 end
 
 ---@param buf integer
+---@param mode string
+---@param lhs string
+---@return table? as of `maparg`, of the buffer's own mapping
+local function mapping_of(buf, mode, lhs)
+  local found = vim.api.nvim_buf_call(buf, function()
+    return vim.fn.maparg(lhs, mode, false, true)
+  end)
+  return found.buffer == 1 and found or nil
+end
+
+---@param desc string
+---@return string
+local function described(desc)
+  return 'Callboard: ' .. desc
+end
+
+---Sets the keys of a group, in place of those that it had. What others had mapped in this buffer, as for a
+---language server, comes back with `unset`.
+---@param buf integer
 ---@param group 'chat'|'input'|'approval'|'diff'|'list'
 ---@param keys callboard.Key[]
 function M.set(buf, group, keys)
+  M.unset(buf, group)
   local listed = {}
   for _, key in ipairs(keys) do
+    local modes = type(key.mode) == 'table' and key.mode or { key.mode or 'n' }
     for _, lhs in ipairs(M.lhs_of(group, key)) do
-      vim.keymap.set(key.mode or 'n', lhs, key.fn, {
+      local hidden = {}
+      for _, mode in ipairs(modes) do
+        hidden[mode] = mapping_of(buf, mode, lhs)
+      end
+      vim.keymap.set(modes, lhs, key.fn, {
         [BUFFER] = buf,
-        desc = 'Callboard: ' .. key.desc,
+        desc = described(key.desc),
         expr = key.expr,
-        nowait = #lhs == 1 or nil,
+        nowait = true, -- there are global ones that begin like ours: `gr` and `grn`
         silent = true,
       })
-      local mode = key.mode or 'n'
-      listed[#listed + 1] = {
-        lhs = lhs,
-        desc = key.desc,
-        mode = type(mode) == 'table' and table.concat(mode) or mode,
-      }
+      listed[#listed + 1] = { lhs = lhs, desc = key.desc, modes = modes, hidden = hidden }
     end
   end
   told[buf] = told[buf] or {}
-  for i, entry in ipairs(told[buf]) do
-    if entry.group == group then
-      table.remove(told[buf], i)
-      break
-    end
-  end
   table.insert(told[buf], { group = group, keys = listed })
 end
 
@@ -70,8 +90,16 @@ function M.unset(buf, group)
   for i, entry in ipairs(told[buf] or {}) do
     if entry.group == group then
       for _, key in ipairs(entry.keys) do
-        for mode in key.mode:gmatch('.') do
-          pcall(vim.keymap.del, mode, key.lhs, { [BUFFER] = buf })
+        for _, mode in ipairs(key.modes) do
+          local there = mapping_of(buf, mode, key.lhs)
+          if there and there.desc == described(key.desc) then
+            vim.keymap.del(mode, key.lhs, { [BUFFER] = buf })
+            if key.hidden[mode] then
+              vim.api.nvim_buf_call(buf, function()
+                vim.fn.mapset(mode, false, key.hidden[mode])
+              end)
+            end
+          end
         end
       end
       table.remove(told[buf], i)
@@ -95,7 +123,8 @@ function M.lines(buf)
       lines[#lines + 1] = ''
     end
     for _, key in ipairs(entry.keys) do
-      local mode = key.mode == 'n' and '' or (' (%s)'):format(key.mode)
+      local modes = table.concat(key.modes)
+      local mode = modes == 'n' and '' or (' (%s)'):format(modes)
       lines[#lines + 1] = (' %-' .. width .. 's  %s%s'):format(key.lhs, key.desc, mode)
     end
   end

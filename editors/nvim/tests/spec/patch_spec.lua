@@ -115,14 +115,17 @@ describe('a hunk', function()
     assert.equal('hunk 1 (lines 12 to 19)', Patch.name(failed[1]))
   end)
 
-  it('is left out where it might be in two places, and is in neither of them by its number', function()
-    local block = 'a\nb\nc\nNEW\nd\ne\nf\n'
-    local small = diff('a\nb\nc\nOLD\nd\ne\nf\n', block)
-    local text = 'x\n' .. block .. 'y\n' .. block
-    local result, failed = reversed(text, small)
-    assert.equal(text, result)
-    assert.equal('ambiguous', failed[1].fault)
-  end)
+  it(
+    'is left out where it might be in two places, and is in neither of them by its number',
+    function()
+      local block = 'a\nb\nc\nNEW\nd\ne\nf\n'
+      local small = diff('a\nb\nc\nOLD\nd\ne\nf\n', block)
+      local text = 'x\n' .. block .. 'y\n' .. block
+      local result, failed = reversed(text, small)
+      assert.equal(text, result)
+      assert.equal('ambiguous', failed[1].fault)
+    end
+  )
 
   it('goes by its place where it is in two', function()
     local block = 'a\nb\nc\nNEW\nd\ne\nf\n'
@@ -132,7 +135,8 @@ describe('a hunk', function()
 
   it('does not keep the others from being put in', function()
     local long = numbered(1, 60)
-    local changed = long:gsub('line 10\n', 'ten\n'):gsub('line 30\n', 'thirty\nmore\n'):gsub('line 50\n', '')
+    local changed =
+      long:gsub('line 10\n', 'ten\n'):gsub('line 30\n', 'thirty\nmore\n'):gsub('line 50\n', '')
     local three = diff(long, changed)
     assert.equal(3, #parsed(three).hunks)
     local text = changed:gsub('thirty', '30!')
@@ -150,7 +154,12 @@ end)
 
 describe('ends of lines', function()
   it('are part of what changes', function()
-    for _, pair in ipairs({ { 'a', 'a\n' }, { 'a\n', 'a' }, { 'a\r\nb\r\n', 'a\nb\n' }, { 'a\nb', 'a\nc' } }) do
+    for _, pair in ipairs({
+      { 'a', 'a\n' },
+      { 'a\n', 'a' },
+      { 'a\r\nb\r\n', 'a\nb\n' },
+      { 'a\nb', 'a\nc' },
+    }) do
       local change = diff(pair[1], pair[2])
       assert.same({ pair[2], {} }, { applied(pair[1], change) })
       assert.same({ pair[1], {} }, { reversed(pair[2], change) })
@@ -185,7 +194,22 @@ describe('random texts and edits', function()
     return math.floor(state / 65536) % below
   end
 
-  local WORDS = { '', 'a', 'b', '{', '}', 'return', ' x', '+x', '-x', '\\ x', '@@ -1 +1 @@', 'ä', '\r', 'end\r' }
+  local WORDS = {
+    '',
+    'a',
+    'b',
+    '{',
+    '}',
+    'return',
+    ' x',
+    '+x',
+    '-x',
+    '\\ x',
+    '@@ -1 +1 @@',
+    'ä',
+    '\r',
+    'end\r',
+  }
 
   ---@param most integer
   ---@return string[]

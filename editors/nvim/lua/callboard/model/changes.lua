@@ -92,12 +92,14 @@ function M.add(changes, event)
   return paths
 end
 
----What the metadata of a session say of it, in place of what they said before.
+---Takes over what the metadata of a session say of it. Nothing that was said is unsaid.
 ---@param changes callboard.Changes
 ---@param session_id string
 ---@param metadata table?
 function M.reviewed(changes, session_id, metadata)
-  changes.reviews[session_id] = Review.read(metadata, session_id)
+  local known = changes.reviews[session_id] or Review.new()
+  changes.reviews[session_id] = known
+  Review.merge(known, Review.read(metadata, session_id))
 end
 
 ---@param changes callboard.Changes
@@ -248,7 +250,7 @@ end
 ---@field why string
 
 ---@class callboard.Before
----@field text callboard.Text? nil: there was no such file
+---@field text callboard.Text? nil: there was no such file, whatever could be taken back
 ---@field failed callboard.Untaken[] what could not be taken back, the newest first
 ---@field taken integer so many hunks were
 
@@ -314,7 +316,8 @@ function M.before(text, chain)
   for i = #chain, 1, -1 do
     text = back(text, chain[i], before)
   end
-  before.text = text
+  local first = chain[1] and chain[1].change.operation
+  before.text = first ~= 'create' and text or nil
   return before
 end
 

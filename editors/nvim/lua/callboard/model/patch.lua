@@ -270,7 +270,8 @@ function M.name(failure)
   local hunk = failure.hunk
   local first = math.max(hunk.new_start, 1)
   local last = math.max(hunk.new_start + hunk.new_count - 1, first)
-  local where = first == last and ('line %d'):format(first) or ('lines %d to %d'):format(first, last)
+  local where = first == last and ('line %d'):format(first)
+    or ('lines %d to %d'):format(first, last)
   return ('hunk %d (%s)'):format(hunk.index, where)
 end
 

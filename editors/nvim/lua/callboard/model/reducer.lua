@@ -46,6 +46,7 @@ local M = {}
 ---@field mode string?
 ---@field model string?
 ---@field title string?
+---@field speakers table<string, string> by turn: the profile that plays it
 ---@field closed boolean?
 ---@field deleted boolean?
 ---@field private streams table<string, callboard.Stream> by kind and message
@@ -71,6 +72,7 @@ function M.new(session_id)
     last_seq = 0,
     queue = {},
     plan = {},
+    speakers = {},
     streams = {},
     admitted = {},
   }
@@ -141,7 +143,9 @@ local function prompt_of(event)
   local data = event.data
   local text, _, attached = parts(data.content)
   for _, item in ipairs(data.context or {}) do
-    attached[#attached + 1] = item.uri
+    local range = item.range
+    local lines = range and ('#L%d-%d'):format(range.start.line + 1, math.max(range['end'].line, range.start.line + 1))
+    attached[#attached + 1] = item.uri .. (lines or '')
   end
   return {
     id = data.messageId,
@@ -306,6 +310,7 @@ function on.turn_started(t, event, change)
   local data = event.data
   t.turn = { id = data.turnId, started_at = event.at, state = 'running', cancelling = false }
   t.model = data.model or t.model
+  t.speakers[data.turnId] = data.profile
   change.head = true
 end
 
@@ -733,6 +738,7 @@ function M.older(t, events)
   if #t.plan == 0 then
     t.plan = before.plan
   end
+  t.speakers = vim.tbl_extend('keep', t.speakers, before.speakers)
   t.title, t.mode, t.model = t.title or before.title, t.mode or before.mode, t.model or before.model
   t.first_seq = first.seq
   change.reset, change.queue, change.head = true, true, true

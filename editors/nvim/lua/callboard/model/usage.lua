@@ -1,4 +1,5 @@
 -- What a session and its agents have used, as a table. What is not known is `?`, never 0. Pure.
+local Sessions = require('callboard.model.store')
 local rows = require('callboard.model.rows')
 local text = require('callboard.model.text')
 
@@ -32,7 +33,7 @@ end
 local function row(name, sum)
   local usage = sum.usage
   return {
-    text.one_line(name, 40),
+    name,
     figure(sum.runs),
     figure(usage.requests),
     figure(usage.inputTokens),
@@ -42,11 +43,11 @@ local function row(name, sum)
   }
 end
 
----@param count integer
 ---@param what string
+---@param count integer
 ---@return string
-local function unknown(count, what)
-  return ('Of %d run%s not all %s known.'):format(count, count == 1 and '' or 's', what)
+local function unknown(what, count)
+  return ('%s of %d run%s: not, or not all, known.'):format(what, count, count == 1 and '' or 's')
 end
 
 ---@param cells string[][]
@@ -74,13 +75,13 @@ end
 function M.lines(result, session)
   local cells = { HEADINGS }
   for _, each in ipairs(result.models) do
-    cells[#cells + 1] = row(each.model or '(model not known)', each.total)
+    cells[#cells + 1] = row(text.one_line(each.model or '(model not known)', 40), each.total)
   end
   cells[#cells + 1] = row('this session', result.total)
   if #result.sessions > 1 then
     for _, each in ipairs(result.sessions) do
       if each.sessionId ~= result.sessionId then
-        cells[#cells + 1] = row('  ' .. require('callboard.model.store').name(each), each.total)
+        cells[#cells + 1] = row('  ' .. text.one_line(Sessions.name(each), 40), each.total)
       end
     end
     cells[#cells + 1] = row('with all agents below it', result.tree)
@@ -91,10 +92,10 @@ function M.lines(result, session)
   end
   local tree = result.tree
   if (tree.unknownTokens or 0) > 0 then
-    lines[#lines + 1] = unknown(tree.unknownTokens, 'tokens are')
+    lines[#lines + 1] = unknown('The tokens', tree.unknownTokens)
   end
   if (tree.unknownCost or 0) > 0 then
-    lines[#lines + 1] = unknown(tree.unknownCost, 'cost is')
+    lines[#lines + 1] = unknown('The cost', tree.unknownCost)
   end
   local context = session and session.usage and session.usage.contextTokens
   if context then

@@ -13,6 +13,16 @@ local function number_of(line)
   return tonumber((line or ''):match('^(%d+)\t'))
 end
 
+---fzf runs in a terminal, whose mode is left only after its window has gone; whatever opens next may want to
+---be in insert mode.
+---@param fn fun()
+local function after_terminal(fn)
+  if vim.api.nvim_get_mode().mode ~= 't' then
+    return vim.schedule(fn)
+  end
+  vim.api.nvim_create_autocmd('ModeChanged', { pattern = 't:*', once = true, callback = vim.schedule_wrap(fn) })
+end
+
 ---@param opts callboard.Pick
 ---@return table?
 local function previewer(opts)
@@ -43,7 +53,9 @@ function M.pick(opts)
     return function(selected)
       local item = selected and opts.items[number_of(selected[1])]
       if item then
-        fn(item)
+        after_terminal(function()
+          fn(item)
+        end)
       end
     end
   end

@@ -46,7 +46,10 @@ function M.pick(opts)
             local entry = state.get_selected_entry()
             actions.close(prompt)
             if entry then
-              fn(entry.value)
+              -- It leaves insert mode as it closes; whatever opens now may want to be in it.
+              vim.schedule(function()
+                fn(entry.value)
+              end)
             end
           end
         end

@@ -221,6 +221,9 @@ end
 ---@param callback fun(err: table?, result: any) Not called when the process ends first: `exit` is.
 ---@return integer? id nil when it could not be sent
 function Client:request(method, params, callback)
+  if params and next(params) == nil then
+    params = nil -- an empty table would go out as a list
+  end
   self.next_id = self.next_id + 1
   local id = self.next_id
   self.waiting[id] = callback

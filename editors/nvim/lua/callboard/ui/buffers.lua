@@ -31,6 +31,20 @@ function M.create(name, filetype)
   return buf
 end
 
+---Gives a buffer of ours another name, and leaves nothing behind that has the old one.
+---@param buf integer
+---@param name string
+function M.rename(buf, name)
+  local old = vim.api.nvim_buf_get_name(buf)
+  if not pcall(vim.api.nvim_buf_set_name, buf, name) then
+    return
+  end
+  local left = vim.fn.bufnr('^' .. vim.fn.escape(old, '*?[]{}\\,^$') .. '$')
+  if left ~= -1 and left ~= buf then
+    vim.api.nvim_buf_delete(left, { force = true })
+  end
+end
+
 ---The window of this tab page that shows the buffer.
 ---@param buf integer
 ---@return integer?

@@ -15,26 +15,33 @@ end
 
 ---What a rewind did, and what it did not.
 ---@param result callboard.SessionRewindResult
----@return string
-function M.describe(result)
-  local lines = { ('%s taken back: the agent knows nothing of it any more.'):format(plural(result.turns, 'turn')) }
+---@param turn_id string the turn that it went back to before
+---@return callboard.Line[]
+function M.describe(result, turn_id)
+  local shown = {}
+  local function add(line, hl)
+    shown[#shown + 1] = { { line, hl } }
+  end
+  add(('%s taken back: the agent knows nothing of it any more.'):format(plural(result.turns, 'turn')))
   local paths = result.changedPaths or {}
   if #paths > 0 then
-    lines[#lines + 1] = 'Files stay as they are. It had changed:'
+    add('Files stay as they are. These had been changed:')
     for i = 1, math.min(#paths, PATHS_SHOWN) do
-      lines[#lines + 1] = '  ' .. text.one_line(paths[i], 120)
+      add('  ' .. text.one_line(paths[i], 120), 'CallboardPath')
     end
     local more = math.max(0, #paths - PATHS_SHOWN) + (result.morePaths or 0)
     if more > 0 then
-      lines[#lines + 1] = ('  and %d more'):format(more)
+      add(('  and %d more'):format(more))
     end
   else
-    lines[#lines + 1] = 'No file had been changed by its tools.'
+    add('No file had been changed by its tools.')
   end
   if (result.commands or 0) > 0 then
-    lines[#lines + 1] = ('%s ran in it; what they did stands.'):format(plural(result.commands, 'command'))
+    add(('%s ran in it; what they did stands.'):format(plural(result.commands, 'command')))
   end
-  return table.concat(lines, '\n')
+  add('To go on from where it was, in a session of its own:', 'CallboardDim')
+  add('  :Callboard fork ' .. text.one_line(turn_id, 60), 'CallboardCommand')
+  return shown
 end
 
 ---The last turn that counts.
@@ -71,10 +78,8 @@ function M.run(id)
     local params = { sessionId = id, beforeTurnId = turn.turnId }
     app:change('session/rewind', params, 'take back the last turn', function(result)
       app:put_session(result.session)
-      notify.info(
-        M.describe(result)
-          .. ('\nTo go on from where it was: :lua require("callboard.ui.sessions").fork("%s", "%s")'):format(id, turn.turnId)
-      )
+      local name = require('callboard.ui.sessions').called(id)
+      require('callboard.ui.float').open('Back in ' .. name, M.describe(result, turn.turnId), 'callboard-undo')
     end)
   end)
 end

@@ -1,0 +1,536 @@
+-- Reviewing what a session changed: what a file was before beside what it is now, accepted or put back by keys
+-- and commands, and by nothing else.
+local files = require('callboard.files')
+local notify = require('callboard.notify')
+local reverting = require('callboard.reverting')
+local text = require('callboard.model.text')
+local view_of = require('callboard.ui.diff_view')
+
+local M = {}
+
+---The file that is shown.
+---@class callboard.Shown
+---@field view callboard.DiffView
+---@field tracked callboard.Tracked
+---@field path string
+---@field file callboard.ChangedFile as it was when it was shown: what a key settles is what was seen
+---@field off fun()
+
+---@type callboard.Shown?
+local shown
+
+local counted = function(count)
+  return ('%d file%s'):format(count, count == 1 and '' or 's')
+end
+
+---@param tracked callboard.Tracked
+---@param file callboard.ChangedFile
+---@return string
+local function name_of(tracked, file)
+  return text.one_line(tracked:short(file.path), 60)
+end
+
+---The key of an action, as the user has it, with its word.
+---@param action string
+---@param lhs string
+---@param word string
+---@return string?
+local function hint(action, lhs, word)
+  local set = require('callboard.keys').lhs_of('diff', { action = action, lhs = lhs })[1]
+  return set and ('%%#CallboardApprovalKey#%s%%* %s'):format(text.bar(set), word) or nil
+end
+M.hint = hint
+
+---@param parts (string?)[]
+---@param count integer
+---@return string
+local function joined(parts, count)
+  local list = {}
+  for i = 1, count do
+    list[#list + 1] = parts[i]
+  end
+  return table.concat(list, '  ')
+end
+M.joined = joined
+
+---@param tracked callboard.Tracked
+---@param file callboard.ChangedFile
+---@return string
+local function place(tracked, file)
+  local pending = tracked:pending()
+  for i, other in ipairs(pending) do
+    if other.path == file.path then
+      return ('%d/%d'):format(i, #pending)
+    end
+  end
+  return file.state
+end
+
+---@param tracked callboard.Tracked
+---@param file callboard.ChangedFile
+---@param what string
+---@return string
+local function right_bar(tracked, file, what)
+  local counts = ('%%#CallboardAdded#+%d%%* %%#CallboardRemoved#−%d%%*'):format(
+    file.added,
+    file.removed
+  )
+  local hints = joined({
+    hint('accept', 'ga', 'accept'),
+    hint('reject', 'gr', 'put back'),
+    hint('next_file', ']f', 'next'),
+    hint('hide', 'q', 'close'),
+  }, 4)
+  return (' %%#CallboardHeading#%s%%* %s  %s  %%<%%=%s '):format(
+    what,
+    counts,
+    place(tracked, file),
+    hints
+  )
+end
+
+---@param tracked callboard.Tracked
+---@param file callboard.ChangedFile
+---@param comparison callboard.Comparison
+---@return string
+local function left_bar(tracked, file, comparison)
+  local word = 'before'
+  if comparison.before.text == nil then
+    word = 'before: no such file'
+  end
+  local missed = reverting.missed(comparison)
+  local note = missed
+      and ('  %%#CallboardApproval#not taken back: %s%%*'):format(text.bar(missed, 120))
+    or ''
+  local name = text.bar(tracked:short(file.old_path or file.path))
+  return (' %%#CallboardHeading#%s%%*  %%<%s%s'):format(word, name, note)
+end
+
+---@param tracked callboard.Tracked
+---@param file callboard.ChangedFile
+---@param comparison callboard.Comparison
+---@return callboard.DiffPane
+local function right_pane(tracked, file, comparison)
+  local now = comparison.now
+  local what = 'now'
+  local buf, ours
+  if now.text == nil then
+    what, ours = 'now: deleted', true
+    buf = view_of.scratch('callboard://after' .. file.path, {})
+  elseif comparison.aside then
+    what, ours = 'on disk; your buffer is another, unsaved', true
+    buf = view_of.scratch('callboard://after' .. file.path, files.shown(now.text), file.path)
+  else
+    buf = now.buf or vim.fn.bufadd(file.path)
+    vim.bo[buf].buflisted = true
+    if vim.api.nvim_buf_is_loaded(buf) and vim.bo[buf].modified then
+      what = 'now, unsaved'
+    end
+  end
+  return { buf = buf, ours = ours, bar = right_bar(tracked, file, what) }
+end
+
+---@param file callboard.ChangedFile
+---@return string[]
+local function diff_lines(file)
+  local lines = {}
+  for _, step in ipairs(file.chain) do
+    local change = step.change
+    if change.diff == '' then
+      lines[#lines + 1] = ('# %s: no diff'):format(change.operation)
+    end
+    vim.list_extend(lines, text.lines((change.diff:gsub('\n$', ''))))
+  end
+  return lines
+end
+
+---Why a file cannot be shown side by side.
+---@param file callboard.ChangedFile
+---@param comparison callboard.Comparison
+---@return string?
+local function unshowable(file, comparison)
+  if comparison.now.fault then
+    return comparison.now.fault
+  elseif file.operation == 'nothing' then
+    return 'it was made and deleted again'
+  elseif comparison.before.taken == 0 and comparison.before.text ~= nil then
+    return file.partial or reverting.missed(comparison)
+  end
+end
+
+---@param tracked callboard.Tracked
+---@param file callboard.ChangedFile
+---@return callboard.DiffContent
+local function content_of(tracked, file)
+  local comparison = reverting.compare(file)
+  local why = unshowable(file, comparison)
+  if why then
+    local name = text.bar(tracked:short(file.path))
+    local buf = view_of.scratch('callboard://diff' .. file.path, diff_lines(file))
+    vim.bo[buf].filetype = 'diff'
+    local told = (' %%#CallboardApproval#Only the diff: %s%%*  %s'):format(text.bar(why, 100), name)
+    return {
+      right = { buf = buf, ours = true, bar = told .. right_bar(tracked, file, ''):gsub('%%<', '') },
+      keys = {},
+    }
+  end
+  local before = comparison.before.text or {}
+  return {
+    left = {
+      buf = view_of.scratch('callboard://before' .. file.path, files.shown(before), file.path),
+      ours = true,
+      bar = left_bar(tracked, file, comparison),
+    },
+    right = right_pane(tracked, file, comparison),
+    keys = {},
+  }
+end
+
+---The file to go to from another.
+---@param tracked callboard.Tracked
+---@param path string
+---@param step 1|-1
+---@return callboard.ChangedFile?
+local function neighbour(tracked, path, step)
+  local list = tracked:pending()
+  if step < 0 then
+    for i = #list, 1, -1 do
+      if list[i].path < path then
+        return list[i]
+      end
+    end
+    return list[#list]
+  end
+  for _, file in ipairs(list) do
+    if file.path > path then
+      return file
+    end
+  end
+  return list[1]
+end
+
+---@param step 1|-1
+local function go(step)
+  local from = assert(shown)
+  local file = neighbour(from.tracked, from.path, step)
+  if not file or file.path == from.path then
+    return notify.info('there is no other file that is new')
+  end
+  M.show(from.tracked, file.path)
+end
+
+---After a file was settled: the next, or the end.
+local function proceed()
+  local from = shown
+  if not from or not from.view:has(vim.api.nvim_get_current_win()) then
+    return -- settled from elsewhere: what is shown says so, and nobody is taken to it
+  end
+  local file = neighbour(from.tracked, from.path, 1)
+  if file then
+    return M.show(from.tracked, file.path)
+  end
+  local tracked = from.tracked
+  from.view:close()
+  if #tracked:files() > 1 then
+    notify.info('that was the last file that was new')
+  end
+end
+
+---@return callboard.Key[]
+local function review_keys()
+  local function on_shown(fn)
+    return function()
+      if shown then
+        fn(shown)
+      end
+    end
+  end
+  return {
+    {
+      action = 'accept',
+      lhs = 'ga',
+      desc = 'Accept the change, and go to the next file',
+      fn = on_shown(function(from)
+        M.accept_files(from.tracked, { from.file })
+      end),
+    },
+    {
+      action = 'reject',
+      lhs = 'gr',
+      desc = 'Put back what the file was before, and go to the next one',
+      fn = on_shown(function(from)
+        M.reject_files(from.tracked, { from.file })
+      end),
+    },
+    {
+      action = 'next_file',
+      lhs = ']f',
+      desc = 'Next file that is new',
+      fn = on_shown(function()
+        go(1)
+      end),
+    },
+    {
+      action = 'previous_file',
+      lhs = '[f',
+      desc = 'Previous file that is new',
+      fn = on_shown(function()
+        go(-1)
+      end),
+    },
+    {
+      action = 'hide',
+      lhs = 'q',
+      desc = 'Close the diff',
+      fn = on_shown(function(from)
+        from.view:close()
+      end),
+    },
+    {
+      action = 'help',
+      lhs = 'g?',
+      desc = 'Tell what the keys do',
+      fn = require('callboard.keys').help,
+    },
+  }
+end
+
+---It is gone, by key or by `:q`: what was not settled waits.
+---@param gone callboard.Shown
+local function closed(gone)
+  if shown == gone then
+    shown = nil
+  end
+  gone.off()
+  local file = gone.tracked:file(gone.path)
+  if file and file.state == 'new' then
+    local count = #gone.tracked:pending()
+    local rest = count > 1 and (' and %s'):format(counted(count - 1)) or ''
+    notify.info(
+      ('%s%s still to be reviewed: :Callboard changes'):format(name_of(gone.tracked, file), rest)
+    )
+  end
+  gone.tracked:release()
+end
+
+---@param from callboard.Shown
+---@param keep boolean? the cursor stays where it is
+local function render(from, keep)
+  local file = from.tracked:file(from.path)
+  if not file then
+    return
+  end
+  from.tracked:whole(file, function(err)
+    if shown ~= from then
+      return
+    elseif err then
+      return notify.failed('read the diff of ' .. name_of(from.tracked, file), err)
+    end
+    from.file = file
+    local ok, fault = pcall(function()
+      local content = content_of(from.tracked, file)
+      content.keys = review_keys()
+      from.view:show(content, keep)
+    end)
+    if not ok then
+      require('callboard.log').error('%s', fault)
+      notify.error(
+        ('could not show %s: %s'):format(name_of(from.tracked, file), vim.split(fault, '\n')[1])
+      )
+    end
+  end)
+end
+
+---@param a callboard.ChangedFile
+---@param b callboard.ChangedFile
+---@return boolean
+local function same(a, b)
+  return a.state == b.state and #a.chain == #b.chain and a.chain[#a.chain] == b.chain[#b.chain]
+end
+
+---Shows a file as it was and as it is.
+---@param tracked callboard.Tracked
+---@param path string as on the wire
+function M.show(tracked, path)
+  require('callboard.ui.highlights').setup()
+  if shown and shown.tracked == tracked and shown.view:open() then
+    shown.path = path
+    vim.api.nvim_set_current_win(shown.view:window('right'))
+    return render(shown)
+  end
+  if shown then
+    shown.view:close()
+  end
+  local view = view_of.new(require('callboard.config').get().diff.layout)
+  tracked = require('callboard.changes').use(tracked.id)
+  local from = { view = view, tracked = tracked, path = path }
+  view.closed = function()
+    closed(from)
+  end
+  from.off = tracked:listen(function()
+    local file = shown == from and tracked:file(from.path)
+    if file and from.file and view:open() and not same(file, from.file) then
+      vim.schedule(function()
+        if shown == from and view:open() then
+          render(from, true)
+        end
+      end)
+    end
+  end)
+  shown = from
+  render(from)
+end
+
+---@param tracked callboard.Tracked
+---@param list callboard.ChangedFile[]
+function M.accept_files(tracked, list)
+  if #list == 0 then
+    return notify.info('nothing is new')
+  end
+  tracked:settle(list, 'accepted')
+  notify.info(
+    #list == 1 and ('accepted %s'):format(name_of(tracked, list[1]))
+      or ('accepted %s'):format(counted(#list))
+  )
+  proceed()
+end
+
+---@param tracked callboard.Tracked
+---@param list callboard.ChangedFile[]
+---@param done fun(err: table?)
+local function all_whole(tracked, list, done)
+  local i = 0
+  local function step(err)
+    i = i + 1
+    if err or i > #list then
+      return done(err)
+    end
+    tracked:whole(list[i], step)
+  end
+  step()
+end
+
+---@param tracked callboard.Tracked
+---@param list callboard.ChangedFile[]
+function M.reject_files(tracked, list)
+  if #list == 0 then
+    return notify.info('nothing is new')
+  end
+  all_whole(tracked, list, function(err)
+    if err then
+      return notify.failed('read the diffs', err)
+    end
+    local done, notes = {}, {}
+    for _, file in ipairs(list) do
+      local fault, note = reverting.put_back(tracked, file)
+      if fault or note then
+        notes[#notes + 1] = ('%s: %s'):format(name_of(tracked, file), fault or note)
+      end
+      if not fault then
+        done[#done + 1] = file
+      end
+    end
+    if #done > 0 then
+      tracked:settle(done, 'rejected')
+      require('callboard.ui.changes').touched(vim.tbl_map(function(file)
+        return file.path
+      end, done))
+    end
+    local what = #done == 1 and name_of(tracked, done[1]) or counted(#done)
+    if #notes > 0 then
+      notify.warn(
+        ('put back %s. %s'):format(#done == 0 and 'nothing' or what, table.concat(notes, '\n'))
+      )
+    else
+      notify.info(('put back %s'):format(what))
+    end
+    if #done > 0 then
+      proceed()
+    end
+  end)
+end
+
+---Puts back all that is new, after asking.
+---@param tracked callboard.Tracked
+function M.ask_reject(tracked)
+  local list = tracked:pending()
+  if #list == 0 then
+    return notify.info('nothing is new')
+  end
+  local title = ('Put back %s? Type yes'):format(counted(#list))
+  require('callboard.ui.ask').line({ title = title }, function(answer)
+    if answer and vim.trim(answer):lower() == 'yes' then
+      M.reject_files(tracked, list)
+    elseif answer then
+      notify.info('nothing was put back')
+    end
+  end)
+end
+
+---What a command is about: what is shown, the file under the cursor of the list, or the file of this buffer.
+---@param all boolean
+---@param act fun(tracked: callboard.Tracked, list: callboard.ChangedFile[])
+local function on_current(all, act)
+  local win = vim.api.nvim_get_current_win()
+  if shown and shown.view:has(win) then
+    return act(shown.tracked, all and shown.tracked:pending() or { shown.file })
+  end
+  local changes = require('callboard.ui.changes')
+  local listed, file = changes.current()
+  if listed then
+    return act(listed, all and listed:pending() or { file })
+  end
+  local id = require('callboard.ui.chat').current()
+  if not id then
+    return notify.warn('no session is open. :Callboard sessions shows those there are.')
+  end
+  local name = vim.api.nvim_buf_get_name(0)
+  local tracked = require('callboard.changes').use(id)
+  tracked:when_loaded(function()
+    if all then
+      act(tracked, tracked:pending())
+    else
+      file = name ~= '' and changes.find(tracked, name) or nil
+      if file then
+        act(tracked, { file })
+      else
+        notify.info('this file was not changed by the session. :Callboard changes lists what was.')
+      end
+    end
+    tracked:release()
+  end)
+end
+
+---Accepts the change of the file that is shown, or all that is new. On a change that waits for an answer:
+---allows it once.
+---@param all boolean
+function M.accept(all)
+  if require('callboard.ui.diff_approval').answer_current(1) then
+    return
+  end
+  on_current(all, M.accept_files)
+end
+
+---Puts back what the file that is shown was before, or all that is new. On a change that waits for an answer:
+---denies it.
+---@param all boolean
+function M.reject(all)
+  if require('callboard.ui.diff_approval').answer_current(4) then
+    return
+  end
+  on_current(all, M.reject_files)
+end
+
+---Shows what a change that waits for an answer would do.
+---@param approval callboard.Approval
+function M.show_approval(approval)
+  require('callboard.ui.diff_approval').show(approval)
+end
+
+---Opens the diff of a change that begins to wait while the chat of its session is in view.
+---@param app callboard.App
+function M.watch(app)
+  require('callboard.ui.diff_approval').watch(app)
+end
+
+return M

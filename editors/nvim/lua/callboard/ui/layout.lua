@@ -1,0 +1,145 @@
+-- The windows of a chat: the transcript, and the input below it. A tab page has one pair at the most.
+local buffers = require('callboard.ui.buffers')
+
+local M = {}
+
+local TRANSCRIPT = {
+  wrap = true,
+  linebreak = true,
+  breakindent = true,
+  number = false,
+  relativenumber = false,
+  signcolumn = 'no',
+  foldcolumn = '0',
+  foldmethod = 'manual',
+  foldenable = true,
+  foldtext = '',
+  fillchars = 'fold: ,eob: ',
+  conceallevel = 0,
+  list = false,
+  spell = false,
+  colorcolumn = '',
+  cursorline = false,
+  winfixwidth = true,
+}
+
+local INPUT = {
+  wrap = true,
+  linebreak = true,
+  number = false,
+  relativenumber = false,
+  signcolumn = 'no',
+  foldcolumn = '0',
+  foldenable = false,
+  list = false,
+  colorcolumn = '',
+  cursorline = false,
+  fillchars = 'eob: ',
+  winfixheight = true,
+}
+
+---@return integer columns
+local function width()
+  local wanted = require('callboard.config').get().window.width
+  local columns = wanted < 1 and math.floor(vim.o.columns * wanted) or math.floor(wanted)
+  return math.max(20, math.min(columns, vim.o.columns - 10))
+end
+
+---A window of this tab page that shows a buffer of that kind.
+---@param kind 'chat'|'input'
+---@return integer?
+function M.find(kind)
+  for _, win in ipairs(vim.api.nvim_tabpage_list_wins(0)) do
+    if vim.b[vim.api.nvim_win_get_buf(win)].callboard_kind == kind then
+      return win
+    end
+  end
+end
+
+---@param position callboard.WindowOptions.position
+---@return integer win
+local function split(position)
+  if position == 'tab' then
+    vim.cmd('tab split')
+  elseif position == 'bottom' then
+    vim.cmd(('botright %dsplit'):format(math.max(8, math.floor(vim.o.lines * 0.5))))
+  else
+    vim.cmd(('%s %dvsplit'):format(position == 'left' and 'topleft' or 'botright', width()))
+  end
+  return vim.api.nvim_get_current_win()
+end
+
+---Where nobody has set what a status line shows, the name of the buffer would stand there: an id.
+---@param win integer
+---@param words string
+local function plain_status(win, words)
+  local set = vim.go.statusline
+  if set == '' then
+    buffers.window_options(win, { statusline = ' ' .. words })
+  end
+end
+
+---Shows a transcript: in the window that shows another one, or in a new one.
+---@param buf integer
+---@return integer win
+function M.transcript(buf)
+  local win = buffers.window(buf) or M.find('chat')
+  if not win then
+    local from = vim.api.nvim_get_current_win()
+    win = split(require('callboard.config').get().window.position)
+    if vim.api.nvim_win_is_valid(from) then
+      vim.api.nvim_set_current_win(from)
+    end
+  end
+  if vim.api.nvim_win_get_buf(win) ~= buf then
+    vim.api.nvim_win_set_buf(win, buf)
+  end
+  buffers.window_options(win, TRANSCRIPT)
+  plain_status(win, 'Callboard%=%P ')
+  return win
+end
+
+---Shows an input below its transcript.
+---@param buf integer
+---@param below integer the window of the transcript
+---@return integer win
+function M.input(buf, below)
+  local win = buffers.window(buf) or M.find('input')
+  if not win then
+    local height = require('callboard.config').get().window.input_height
+    height = math.max(1, math.min(math.floor(height), vim.api.nvim_win_get_height(below) - 3))
+    win = vim.api.nvim_open_win(buf, false, { split = 'below', win = below, height = height })
+  elseif vim.api.nvim_win_get_buf(win) ~= buf then
+    vim.api.nvim_win_set_buf(win, buf)
+  end
+  buffers.window_options(win, INPUT)
+  plain_status(win, 'Write to the agent')
+  return win
+end
+
+---Takes windows off the screen; the last one of a tab page shows something else instead.
+---@param wins integer[]
+function M.close(wins)
+  for _, win in ipairs(wins) do
+    if vim.api.nvim_win_is_valid(win) then
+      local tab = vim.api.nvim_win_get_tabpage(win)
+      local ordinary = vim.tbl_filter(function(other)
+        return vim.api.nvim_win_get_config(other).relative == ''
+      end, vim.api.nvim_tabpage_list_wins(tab))
+      if #ordinary > 1 or #vim.api.nvim_list_tabpages() > 1 then
+        vim.api.nvim_win_close(win, true)
+      else
+        vim.api.nvim_win_call(win, function()
+          local alternate = vim.fn.bufnr('#')
+          if alternate > 0 and vim.fn.buflisted(alternate) == 1 then
+            vim.cmd.buffer(alternate)
+          else
+            vim.cmd.enew()
+          end
+        end)
+      end
+    end
+  end
+end
+
+return M

@@ -1,0 +1,80 @@
+-- Where those who look at a buffer are: who is at its end follows it, everybody else stays at what they read.
+local M = {}
+
+---@class callboard.Place
+---@field follows boolean
+---@field id string? of the block in which the cursor is
+---@field offset integer? the line in it
+---@field below integer? lines from the top of the window to the cursor
+---@field column integer?
+
+---@class callboard.Places
+---@field by_window table<integer, callboard.Place>
+---@field all_follow boolean
+
+---@param view callboard.View
+---@return callboard.Places
+function M.note(view)
+  local places = { by_window = {}, all_follow = true }
+  local count = vim.api.nvim_buf_line_count(view.buf)
+  local current = vim.api.nvim_get_current_win()
+  for _, win in ipairs(vim.fn.win_findbuf(view.buf)) do
+    local cursor = vim.api.nvim_win_get_cursor(win)
+    local info = vim.fn.getwininfo(win)[1]
+    local place = {}
+    place.follows = cursor[1] >= count or (win ~= current and info.botline >= count)
+    if not place.follows then
+      places.all_follow = false
+      local _, block, offset = view:at(cursor[1] - 1)
+      place.id = block and block.id
+      place.offset, place.column = offset, cursor[2]
+      place.below = cursor[1] - info.topline
+      place.row = cursor[1]
+    end
+    places.by_window[win] = place
+  end
+  return places
+end
+
+---@param view callboard.View
+---@param win integer
+---@param place callboard.Place
+local function stay(view, win, place)
+  local block = place.id
+    and (view.by_id[place.id] or place.id == 'tail' and view.tail or place.id == 'top' and view.top)
+  if not block then
+    return
+  end
+  local row
+  if block == view.top then
+    row = 0
+  elseif block == view.tail then
+    row = vim.api.nvim_buf_line_count(view.buf) - view.tail.height
+  else
+    row = view:row_of(block)
+  end
+  row = row + math.min(place.offset, math.max(block.height - 1, 0)) + 1
+  row = math.max(1, math.min(row, vim.api.nvim_buf_line_count(view.buf)))
+  if row == place.row and vim.api.nvim_win_get_cursor(win)[1] == row then
+    return
+  end
+  vim.api.nvim_win_call(win, function()
+    vim.fn.winrestview({ lnum = row, col = place.column, topline = math.max(1, row - place.below) })
+  end)
+end
+
+---@param view callboard.View
+---@param places callboard.Places
+function M.restore(view, places)
+  for win, place in pairs(places.by_window) do
+    if vim.api.nvim_win_is_valid(win) and vim.api.nvim_win_get_buf(win) == view.buf then
+      if place.follows then
+        vim.api.nvim_win_set_cursor(win, { vim.api.nvim_buf_line_count(view.buf), 0 })
+      else
+        stay(view, win, place)
+      end
+    end
+  end
+end
+
+return M

@@ -1,0 +1,274 @@
+-- What an item of the transcript looks like, as lines. It only looks at what it is given.
+local card = require('callboard.ui.card')
+local stream = require('callboard.ui.stream')
+local text = require('callboard.model.text')
+
+local M = {}
+
+---@class callboard.Look How things are shown.
+---@field icons 'text'|'nerd'
+---@field fold_lines integer longer outputs are cut to so many lines
+---@field agent string what the agent is called where nobody said otherwise
+---@field speakers table<string, string>? by turn
+---@field cwd string? paths below it are shown from there
+
+---@class callboard.Block An item as lines.
+---@field lines callboard.Line[]
+---@field fold { first: integer, last: integer, closed: boolean }? offsets of lines
+---@field stream callboard.StreamState? its text ends the block, and more can be appended
+
+---@alias callboard.Target
+---| { kind: 'file', path: string, line: integer? }
+---| { kind: 'full', item: callboard.Item }
+---| { kind: 'change', path: string }
+---| { kind: 'approval', approval: callboard.Approval }
+---| { kind: 'older' }
+---| { kind: 'queued', item: callboard.Item }
+---| { kind: 'outgoing', outgoing: callboard.Outgoing }
+
+local SPEAKING = { prompt = true, answer = true, thought = true, tool = true }
+
+---Who speaks: what a heading would say. Nil for what nobody says.
+---@param item callboard.Item
+---@param look callboard.Look
+---@return string?
+local function speaker(item, look)
+  if not SPEAKING[item.kind] then
+    return nil
+  end
+  local author = item.author
+  if item.kind ~= 'prompt' then
+    local name = author and author.name or (look.speakers or {})[item.turn_id or '']
+    name = name or look.agent
+    return text.one_line(name == 'default' and 'Agent' or name, 40)
+  elseif not author or author.kind == 'person' then
+    return 'You'
+  end
+  local name = text.one_line(author.name, 40)
+  local kind = ({ agent = 'Agent', peer = 'Peer', schedule = 'Schedule', system = 'System' })[author.kind]
+  return kind and name ~= kind and ('%s %s'):format(kind, name) or name
+end
+
+---@param item callboard.Item
+---@param look callboard.Look
+---@return callboard.Line
+local function heading(item, look)
+  local mine = item.kind == 'prompt' and (not item.author or item.author.kind == 'person')
+  local said = speaker(item, look)
+  local note = item.steer and ' (steered)' or ''
+  return {
+    { ('── %s%s ──'):format(said, note), mine and 'CallboardUser' or 'CallboardAgent' },
+  }
+end
+
+---A path as it is named where the agent works.
+---@param path string
+---@param look callboard.Look
+---@return string
+function M.path(path, look)
+  if look.cwd and vim.startswith(path, look.cwd .. '/') then
+    path = path:sub(#look.cwd + 2)
+  end
+  return text.one_line(path, 120)
+end
+
+---@param attachment string a name, or a URI
+---@param look callboard.Look
+---@return callboard.Line
+local function attached(attachment, look)
+  local target
+  local shown = attachment
+  if vim.startswith(attachment, 'file://') then
+    local ok, path = pcall(vim.uri_to_fname, (attachment:gsub('#.*$', '')))
+    if ok then
+      shown, target = M.path(path, look), { kind = 'file', path = path }
+      shown = shown
+        .. text.one_line(
+          attachment:match('#(.*)$') and ' (' .. attachment:match('#(.*)$') .. ')' or ''
+        )
+    end
+  end
+  return { { '  + ' .. text.one_line(shown, 120), 'CallboardPath' }, target = target }
+end
+
+local kinds = {}
+
+---@param item callboard.Item
+---@param look callboard.Look
+---@return callboard.Block
+function kinds.prompt(item, look)
+  local block = { lines = stream.whole(item.text) }
+  for _, attachment in ipairs(item.attachments or {}) do
+    table.insert(block.lines, attached(attachment, look))
+  end
+  if item.blobs then
+    table.insert(block.lines, card.more(item))
+  end
+  return block
+end
+
+---@param item callboard.Item
+---@return callboard.Block
+function kinds.answer(item)
+  local state = stream.new('', nil)
+  local block = { lines = stream.begin(state, item.text, not item.streaming), stream = state }
+  if not item.streaming then
+    vim.list_extend(block.lines, M.ending(item, state))
+  end
+  return block
+end
+
+---@param item callboard.Item
+---@return callboard.Block
+function kinds.thought(item)
+  local state = stream.new(card.BAR, 'CallboardThought')
+  local block = { lines = { { { 'Thought', 'CallboardThought' } } }, stream = state }
+  vim.list_extend(block.lines, stream.begin(state, item.text, not item.streaming))
+  if not item.streaming then
+    vim.list_extend(block.lines, M.ending(item, state))
+  end
+  block.fold = { first = 0, last = #block.lines - 1, closed = not item.streaming }
+  return block
+end
+
+---What stands below an answer when no more of it comes.
+---@param item callboard.Item
+---@param state callboard.StreamState
+---@return callboard.Line[]
+function M.ending(item, state)
+  local ending = {}
+  if item.kind == 'answer' and state.fence then
+    -- Else all that follows would be code, too.
+    ending[#ending + 1] = { { state.fence } }
+  end
+  if item.partial then
+    ending[#ending + 1] = { { '(cut off here)', 'CallboardDim' } }
+  end
+  if item.blobs then
+    ending[#ending + 1] = card.more(item)
+  end
+  return ending
+end
+
+function kinds.tool(item, look)
+  return card.block(item, look)
+end
+
+---@param item callboard.Item
+---@return callboard.Block
+function kinds.notice(item)
+  local block = { lines = {} }
+  for i, line in ipairs(text.lines(item.text)) do
+    block.lines[i] = { { (i == 1 and '· ' or '  ') .. line, 'CallboardDim' } }
+  end
+  return block
+end
+
+---@param failure callboard.Failure
+---@param words string?
+---@return callboard.Line[]
+local function failed(failure, words)
+  local said = require('callboard.notify').explain({
+    code = 0,
+    message = words and words ~= '' and words or failure.message,
+    data = { kind = failure.kind },
+  })
+  local shown = {}
+  for i, line in ipairs(text.lines(said)) do
+    shown[i] = { { (i == 1 and '✗ ' or '  ') .. line, 'CallboardError' } }
+  end
+  local about = { failure.kind }
+  about[#about + 1] = failure.provider
+  about[#about + 1] = failure.httpStatus and ('HTTP %d'):format(failure.httpStatus)
+  table.insert(shown, { { '  ' .. text.one_line(table.concat(about, ', '), 120), 'CallboardDim' } })
+  return shown
+end
+
+---@param item callboard.Item
+---@return callboard.Block
+function kinds.error(item)
+  return { lines = failed(item.failure, item.text) }
+end
+
+---@param usage callboard.Usage?
+---@return string[]
+function M.usage(usage)
+  local told = {}
+  if usage and (usage.inputTokens or usage.outputTokens) then
+    local into = usage.inputTokens and text.count(usage.inputTokens) or '?'
+    local out = usage.outputTokens and text.count(usage.outputTokens) or '?'
+    told[#told + 1] = ('%s in, %s out'):format(into, out)
+  end
+  if usage and usage.cost then
+    local currency = text.one_line(usage.currency or 'USD', 8)
+    told[#told + 1] = currency == 'USD' and ('$%.4g'):format(usage.cost)
+      or ('%.4g %s'):format(usage.cost, currency)
+  end
+  return told
+end
+
+local OUTCOMES = {
+  completed = 'done',
+  failed = 'failed',
+  cancelled = 'stopped',
+  interrupted = 'interrupted',
+  timed_out = 'timed out',
+}
+
+---@param item callboard.Item
+---@return callboard.Block
+function kinds.turn(item)
+  local outcome = text.one_line(OUTCOMES[item.outcome] or item.outcome or 'ended', 40)
+  local told = { outcome }
+  if item.duration_ms then
+    told[#told + 1] = text.duration(item.duration_ms)
+  end
+  vim.list_extend(told, M.usage(item.usage))
+  local hl = item.outcome == 'failed' and 'CallboardError' or 'CallboardDim'
+  local block = { lines = {} }
+  if item.failure and not item.told then
+    block.lines = failed(item.failure)
+  end
+  table.insert(block.lines, { { ('── %s ──'):format(table.concat(told, ' · ')), hl } })
+  return block
+end
+
+---The lines of an item below the one before it: with a heading where another one begins to speak.
+---@param item callboard.Item
+---@param before callboard.Item?
+---@param look callboard.Look
+---@return callboard.Block
+function M.block(item, before, look)
+  local drawn, block = pcall(kinds[item.kind] or kinds.notice, item, look)
+  if not drawn then
+    -- One that holds what nobody thought of must not keep the others from being seen.
+    require('callboard.log').error('%s cannot be shown: %s', item.id, block)
+    local words = ('✗ a %s that cannot be shown; :Callboard log says why'):format(item.kind)
+    block = { lines = { { { words, 'CallboardError' } } } }
+  end
+  local above = {}
+  local both_cards = before
+    and before.kind == item.kind
+    and (item.kind == 'tool' or item.kind == 'notice')
+  local closes = item.kind == 'turn' and before and before.kind == 'error'
+  if before and not both_cards and not closes then
+    above[#above + 1] = { { '' } }
+  end
+  local said = speaker(item, look)
+  if said and (item.kind == 'prompt' or not before or speaker(before, look) ~= said) then
+    above[#above + 1] = heading(item, look)
+    block.heading = true
+  end
+  if #above > 0 then
+    if block.fold then
+      block.fold.first, block.fold.last = block.fold.first + #above, block.fold.last + #above
+    end
+    block.lines = vim.list_extend(above, block.lines)
+  end
+  block.first = #above
+  return block
+end
+
+M.speaker = speaker
+
+return M

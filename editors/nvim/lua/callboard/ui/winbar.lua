@@ -1,0 +1,105 @@
+-- The line above a chat: which session it is, what its agent does, with what, and what it has used.
+local text = require('callboard.model.text')
+
+local M = {}
+
+---@class callboard.Head What is told of a session. All of it is untrusted text.
+---@field title string
+---@field server callboard.rpc.State
+---@field phase callboard.session.Phase|'new'
+---@field profile string?
+---@field mode string?
+---@field model string?
+---@field turn { started: integer?, state: string, cancelling: boolean }? `started` in ms of `now`
+---@field approvals integer that wait, of it and its agents
+---@field queued integer
+---@field closed boolean?
+---@field archived boolean?
+---@field usage callboard.Usage?
+
+---@param head callboard.Head
+---@param now integer ms
+---@return string words
+---@return string hl
+function M.state(head, now)
+  if head.server == 'failed' then
+    return 'no server: :Callboard restart', 'CallboardError'
+  elseif head.server == 'waiting' then
+    return 'reconnecting', 'CallboardError'
+  elseif head.server == 'starting' then
+    return 'the server starts', 'CallboardApproval'
+  elseif head.phase == 'lost' then
+    return 'lost', 'CallboardError'
+  elseif head.phase == 'loading' then
+    return 'loading', 'CallboardDim'
+  elseif head.phase == 'new' then
+    return 'new', 'CallboardDim'
+  end
+  local turn = head.turn
+  local seconds = turn and turn.started and math.max(0, math.floor((now - turn.started) / 1000))
+  local since = seconds and (' ' .. text.duration(seconds * 1000):gsub('^0 ms$', '0 s')) or ''
+  if turn and turn.cancelling then
+    return 'stopping' .. since, 'CallboardApproval'
+  elseif head.approvals > 0 then
+    return ('%d to approve'):format(head.approvals), 'CallboardApproval'
+  elseif turn and turn.state == 'parked' then
+    return 'paused', 'CallboardApproval'
+  elseif turn then
+    return 'running' .. since, 'CallboardToolRunning'
+  elseif head.closed then
+    return 'closed', 'CallboardDim'
+  elseif head.archived then
+    return 'archived', 'CallboardDim'
+  end
+  return 'idle', 'CallboardState'
+end
+
+---@param head callboard.Head
+---@param now integer ms
+---@param width integer of the window; a long title makes room for the rest
+---@return string as the option 'winbar' takes it
+function M.text(head, now, width)
+  local words, hl = M.state(head, now)
+  local about = {}
+  if head.profile and head.profile ~= 'default' then
+    about[#about + 1] = text.bar(head.profile, 24)
+  end
+  about[#about + 1] = head.mode and text.bar(head.mode, 12) or nil
+  about[#about + 1] = head.model and text.bar(head.model, 40) or nil
+  local used = require('callboard.ui.render').usage(head.usage)
+  local right = {}
+  if head.queued > 0 then
+    right[#right + 1] = ('%d queued'):format(head.queued)
+  end
+  for _, part in ipairs(used) do
+    right[#right + 1] = text.bar(part)
+  end
+  return ('%%#CallboardHeading# %s %%* %%#%s#%s%%*  %%<%%#CallboardDim#%s%%=%s %%*'):format(
+    text.bar(head.title, math.max(12, math.min(40, width - vim.fn.strdisplaywidth(words) - 24))),
+    hl,
+    text.bar(words),
+    table.concat(about, ' · '),
+    table.concat(right, ' · ')
+  )
+end
+
+---Above the input: what goes along with what is sent, and how to send it.
+---@param chips string[]
+---@param keys { send: string, remove: string, help: string }
+---@param note string?
+---@return string
+function M.input(chips, keys, note)
+  local parts = {}
+  for _, chip in ipairs(chips) do
+    parts[#parts + 1] = '+ ' .. text.bar(chip, 48)
+  end
+  local left = table.concat(parts, '  ')
+  if #chips > 0 and keys.remove ~= '' then
+    left = ('%s%%#CallboardDim#  (%s removes)'):format(left, text.bar(keys.remove))
+  end
+  local right = note and text.bar(note)
+    or ('%s sends, %s helps'):format(text.bar(keys.send), text.bar(keys.help))
+  return ('%%#CallboardPath# %s%%*%%=%%<%%#CallboardDim#%s %%*'):format(left, right)
+end
+
+return M
