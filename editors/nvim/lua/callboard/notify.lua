@@ -7,7 +7,7 @@ local M = {}
 ---@param level integer?
 local function say(message, level)
   vim.schedule(function()
-    vim.notify('Callboard: ' .. text.visible(message), level, { title = 'Callboard' })
+    require('callboard.ui.toast').show('Callboard: ' .. text.visible(message), level)
   end)
 end
 

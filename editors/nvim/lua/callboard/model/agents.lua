@@ -1,6 +1,7 @@
 -- The agents of a root session as a tree of lines: who does what, since when, with which model, at what cost,
 -- and what it waits for. Pure.
 local text = require('callboard.model.text')
+local time = require('callboard.model.time')
 
 local M = {}
 
@@ -72,23 +73,6 @@ function M.state(agent)
   end
   local word = text.one_line(agent.status):gsub('_', ' ')
   return word, HIGHLIGHTS[agent.status] and agent.status or 'running'
-end
-
----@param at string RFC 3339, UTC
----@return number? ms
-function M.time(at)
-  local year, month, day, hour, minute, second =
-    at:match('^(%d%d%d%d)-(%d%d)-(%d%d)[Tt](%d%d):(%d%d):(%d%d%.?%d*)')
-  if not year then
-    return nil
-  end
-  local y, m = tonumber(year), tonumber(month)
-  if m <= 2 then
-    y, m = y - 1, m + 12
-  end
-  local days = 365 * y + math.floor(y / 4) - math.floor(y / 100) + math.floor(y / 400)
-  days = days + math.floor((153 * (m - 3) + 2) / 5) + tonumber(day)
-  return ((days * 24 + tonumber(hour)) * 60 + tonumber(minute)) * 60000 + tonumber(second) * 1000
 end
 
 ---How long the turn that runs has taken by now, or the last one took. Ms.
@@ -227,7 +211,7 @@ local function below(view, opts, agent)
       { '⋯ ', 'CallboardToolRunning' },
       { text.one_line(tool.title ~= '' and tool.title or tool.name, 120), 'CallboardTool' },
     }
-    local began, turn = M.time(tool.startedAt or ''), M.time(agent.turnStartedAt or '')
+    local began, turn = time.ms(tool.startedAt), time.ms(agent.turnStartedAt)
     local elapsed = M.elapsed(view, agent, opts.now)
     if began and turn and elapsed and agent.turnId then
       line[#line + 1] =

@@ -258,7 +258,7 @@ function Conversation:approvals_changed()
   self:draw_bars()
 end
 
----The approval under the cursor, or the oldest.
+---The approval under the cursor, or the only one there is.
 ---@return callboard.Approval?
 function Conversation:approval_here()
   local win = buffers.window(self.buf)
@@ -273,7 +273,8 @@ function Conversation:approval_here()
   if item and require('callboard.ui.card').waits(item) then
     return item.approval
   end
-  return self:approvals()[1]
+  local all = self:approvals()
+  return #all == 1 and all[1] or nil
 end
 
 ---@private

@@ -296,7 +296,7 @@ end
 function Board:show_card()
   local task = self:here()
   if task and self.view then
-    require('callboard.ui.sheet').show('Task', model.card(self.view, task))
+    require('callboard.ui.float').open('Task', model.card(self.view, task), 'callboard-task')
   end
 end
 
