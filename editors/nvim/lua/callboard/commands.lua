@@ -368,9 +368,12 @@ end
 
 ---@param lead string
 ---@param line string
+---@param column integer? of the cursor
 ---@return string[]
-function M.complete(lead, line)
-  local words = vim.split(vim.trim(line:match('Callboard!?%s+(.*)$') or ''), '%s+')
+function M.complete(lead, line, column)
+  -- A command may be abbreviated, and have a range before it.
+  local typed = line:sub(1, column or #line):match('%u%a*!?%s+(.*)$')
+  local words = vim.split(vim.trim(typed or ''), '%s+')
   local candidates
   if #words < 1 or (#words == 1 and (lead ~= '' or words[1] == '')) then
     candidates = M.names()
