@@ -321,7 +321,16 @@ M.commands = {
   help = {
     desc = 'Show the help',
     run = function()
-      vim.cmd.help('callboard')
+      if pcall(vim.cmd.help, 'callboard.txt') then
+        return
+      end
+      -- Where nobody has made tags of it, the page itself is there.
+      local page = vim.api.nvim_get_runtime_file('doc/callboard.txt', false)[1]
+      if not page then
+        return require('callboard.notify').warn('the help page is missing; install the plugin anew')
+      end
+      vim.cmd('split ' .. vim.fn.fnameescape(page))
+      vim.bo.filetype, vim.bo.readonly, vim.bo.modifiable = 'help', true, false
     end,
   },
 }
