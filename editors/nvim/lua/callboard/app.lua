@@ -233,13 +233,14 @@ function App:approval_event(event)
     local id = event.data.approvalId
     self:withdraw(id)
     if Approvals.remove(self.approvals, id) then
-      events.emit('CallboardApprovalResolved', {
-        approvalId = id,
-        outcome = event.data.resolution.outcome,
-        by = event.data.resolution.by,
-      })
       self:tell('approvals')
     end
+    -- Also of what this editor has answered itself, and no longer waits.
+    events.emit('CallboardApprovalResolved', {
+      approvalId = id,
+      outcome = event.data.resolution.outcome,
+      by = event.data.resolution.by,
+    })
   end
   self:refresh(event.sessionId)
 end

@@ -302,9 +302,9 @@ function M.model(id, name)
 end
 
 local MODES = {
-  { 'ask', 'asks before it changes a file or runs a command' },
-  { 'plan', 'reads and plans; changes nothing' },
-  { 'work', 'changes files of the folder by itself, asks for the rest' },
+  { 'ask', 'reads and answers; changes nothing' },
+  { 'plan', 'reads and makes a plan; changes nothing' },
+  { 'work', 'changes files and runs commands, as far as it is allowed' },
 }
 
 ---@param id string
