@@ -16,6 +16,15 @@ local M = {}
 ---@field lines callboard.Line[]
 ---@field fold { first: integer, last: integer, closed: boolean }? offsets of lines
 ---@field stream callboard.StreamState? its text ends the block, and more can be appended
+---@field first integer? offset of the line below the heading
+---@field heading boolean? it has one
+---@field prose callboard.Prose? the lines below the heading are markdown
+
+---@class callboard.Prose
+---@field lines integer? so many; nil while more of them come
+---@field pieces callboard.Pieces? how it is coloured, once it is seen
+---@field rest string? the end that streams, as it was coloured last
+---@field end_piece callboard.Piece?
 
 ---@alias callboard.Target
 ---| { kind: 'file', path: string, line: integer? }
@@ -98,6 +107,7 @@ local kinds = {}
 ---@return callboard.Block
 function kinds.prompt(item, look)
   local block = { lines = stream.whole(item.text) }
+  block.prose = { lines = #block.lines }
   for _, attachment in ipairs(item.attachments or {}) do
     table.insert(block.lines, attached(attachment, look))
   end
@@ -112,8 +122,9 @@ end
 function kinds.answer(item)
   local state = stream.new('', nil)
   local block = { lines = stream.begin(state, item.text, not item.streaming), stream = state }
+  block.prose = { lines = not item.streaming and #block.lines or nil }
   if not item.streaming then
-    vim.list_extend(block.lines, M.ending(item, state))
+    vim.list_extend(block.lines, M.ending(item))
   end
   return block
 end
@@ -125,7 +136,7 @@ function kinds.thought(item)
   local block = { lines = { { { 'Thought', 'CallboardThought' } } }, stream = state }
   vim.list_extend(block.lines, stream.begin(state, item.text, not item.streaming))
   if not item.streaming then
-    vim.list_extend(block.lines, M.ending(item, state))
+    vim.list_extend(block.lines, M.ending(item))
   end
   block.fold = { first = 0, last = #block.lines - 1, closed = not item.streaming }
   return block
@@ -133,14 +144,9 @@ end
 
 ---What stands below an answer when no more of it comes.
 ---@param item callboard.Item
----@param state callboard.StreamState
 ---@return callboard.Line[]
-function M.ending(item, state)
+function M.ending(item)
   local ending = {}
-  if item.kind == 'answer' and state.fence then
-    -- Else all that follows would be code, too.
-    ending[#ending + 1] = { { state.fence } }
-  end
   if item.partial then
     ending[#ending + 1] = { { '(cut off here)', 'CallboardDim' } }
   end
