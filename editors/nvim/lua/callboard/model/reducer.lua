@@ -158,9 +158,17 @@ end
 ---@return string[] attachments
 local function parts(content)
   local said, thought, attached = {}, {}, {}
+  local function is_for(block, whom)
+    return block._meta ~= nil and block._meta.audience == whom
+  end
+  local told = vim.iter(content or {}):any(function(block)
+    return is_for(block, 'person')
+  end)
   for _, block in ipairs(content or {}) do
     if block.type == 'text' then
-      said[#said + 1] = block.text
+      if not (told and is_for(block, 'model')) then
+        said[#said + 1] = block.text
+      end
     elseif block.type == 'thinking' then
       thought[#thought + 1] = block.text
     elseif block.type == 'image' then

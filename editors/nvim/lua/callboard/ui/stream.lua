@@ -65,21 +65,18 @@ end
 
 ---A line in pieces that are not too long, cut between characters.
 ---@param line string
----@param room integer bytes in the first
+---@param room integer bytes in the first; it may be empty
+---@param full integer bytes in the others
 ---@return string[]
-local function pieces(line, room)
-  if #line <= room then
-    return { line }
-  end
+local function pieces(line, room, full)
   local out, from = {}, 1
   while #line - from + 1 > room do
-    local to = from + room - 1
-    while to > from and line:byte(to + 1) >= 0x80 and line:byte(to + 1) < 0xC0 do
+    local to = from + math.max(room, 0) - 1
+    while to >= from and line:byte(to + 1) >= 0x80 and line:byte(to + 1) < 0xC0 do
       to = to - 1
     end
     out[#out + 1] = line:sub(from, to)
-    from = to + 1
-    room = M.MAX_LINE
+    from, room = to + 1, full
   end
   out[#out + 1] = line:sub(from)
   return out
@@ -109,8 +106,9 @@ function State:more(raw, over)
   self.seam = raw:sub(math.max(1, to - SEAM + 1), to)
   local out = {}
   for i, line in ipairs(split) do
-    local room = i == 1 and math.max(M.MAX_LINE - self.width, 1) or M.MAX_LINE
-    for j, piece in ipairs(pieces(line, room)) do
+    local full = M.MAX_LINE - #self.prefix
+    local room = i == 1 and M.MAX_LINE - self.width or full
+    for j, piece in ipairs(pieces(line, room, full)) do
       local fresh = not (i == 1 and j == 1)
       out[#out + 1] = (fresh and self.prefix or '') .. piece
       self.width = (fresh and 0 or self.width) + #out[#out]
