@@ -15,6 +15,8 @@ local M = {}
 ---@field author callboard.Author?
 ---@field text string
 ---@field streaming boolean? deltas still come
+---@field private pieces string[]? of the text while it streams
+---@field private size integer? bytes in them
 ---@field partial boolean? cut off by a crash or a cancel
 ---@field steer boolean? a prompt that did not wait for the end of a turn
 ---@field context callboard.ContextItem[]?
@@ -91,6 +93,39 @@ local function touch(change, id)
   end
 end
 
+-- Text that streams is kept in pieces until somebody looks at it: joining all of it with each piece would cost
+-- more and more the longer it gets.
+local Streaming = {
+  __index = function(item, key)
+    local pieces = key == 'text' and rawget(item, 'pieces')
+    if not pieces then
+      return nil
+    end
+    local whole = table.concat(pieces)
+    item.pieces = { whole }
+    return whole
+  end,
+}
+
+---@param item callboard.Item
+---@param piece string
+local function append(item, piece)
+  if not item.pieces then
+    item.pieces, item.size, item.text = { item.text }, #item.text, nil
+    setmetatable(item, Streaming)
+  end
+  item.pieces[#item.pieces + 1] = piece
+  item.size = item.size + #piece
+end
+
+---@param item callboard.Item
+---@param whole string
+local function set_text(item, whole)
+  item.pieces, item.size = nil, nil
+  item.text = whole
+  setmetatable(item, nil)
+end
+
 ---@param t callboard.Transcript
 ---@param change callboard.Change
 ---@param item callboard.Item
@@ -123,9 +158,17 @@ end
 ---@return string[] attachments
 local function parts(content)
   local said, thought, attached = {}, {}, {}
+  local function is_for(block, whom)
+    return block._meta ~= nil and block._meta.audience == whom
+  end
+  local told = vim.iter(content or {}):any(function(block)
+    return is_for(block, 'person')
+  end)
   for _, block in ipairs(content or {}) do
     if block.type == 'text' then
-      said[#said + 1] = block.text
+      if not (told and is_for(block, 'model')) then
+        said[#said + 1] = block.text
+      end
     elseif block.type == 'thinking' then
       thought[#thought + 1] = block.text
     elseif block.type == 'image' then
@@ -219,7 +262,7 @@ local function settle(t, change, event, kind, id, text)
     or push(t, change, { id = id, kind = kind, seq = event.seq, at = event.at, text = '' })
   item.seq, item.at, item.turn_id = event.seq, event.at, event.turnId
   item.author, item.partial, item.streaming = data.author, data.partial, nil
-  item.text = text ~= '' and text or item.text
+  set_text(item, text ~= '' and text or item.text)
   item.blobs = data._blobs
   touch(change, id)
 end
@@ -230,6 +273,7 @@ end
 local function end_turn(t, change, outcome)
   for _, item in ipairs(t.items) do
     if item.streaming then
+      set_text(item, item.text)
       item.streaming, item.partial = nil, outcome ~= nil or nil
       touch(change, item.id)
     end
@@ -378,7 +422,8 @@ function on.tool_result(t, event, change)
       text = '',
       turn_id = event.turnId,
     })
-  item.result, item.text, item.streaming = data, data.text, nil
+  set_text(item, data.text)
+  item.result, item.streaming = data, nil
   item.blobs = data._blobs
   end_streams(t, data.callId)
   touch(change, item.id)
@@ -600,11 +645,11 @@ local function output(t, delta)
     return nil
   end
   -- No draft has a tool's output: what is missing stays so until its result.
-  local text = (delta.index > stream.next and item.text .. '\n…\n' or item.text) .. delta.text
-  if #text > 2 * OUTPUT_LIMIT then
-    text = '…' .. text:sub(-OUTPUT_LIMIT):gsub('^[^\n]*', '', 1)
+  append(item, delta.index > stream.next and '\n…\n' .. delta.text or delta.text)
+  if item.size > 2 * OUTPUT_LIMIT then
+    set_text(item, '…' .. item.text:sub(-OUTPUT_LIMIT):gsub('^[^\n]*', '', 1))
   end
-  item.text, item.streaming = text, true
+  item.streaming = true
   stream.next = delta.index + (delta.count or 1)
   local change = nothing()
   touch(change, item.id)
@@ -645,7 +690,7 @@ function M.delta(t, delta)
       text = '',
     })
   item.streaming = true
-  item.text = item.text .. delta.text
+  append(item, delta.text)
   stream.next = delta.index + count
   touch(change, id)
   return change
@@ -672,7 +717,8 @@ function M.draft(t, draft)
     if not (item and item.seq > 0) and next_index > stream.next then
       item = item
         or push(t, change, { id = id, kind = kind, seq = 0, at = '', turn_id = draft.turnId, text = '' })
-      item.text, item.streaming = draft[kind], true
+      set_text(item, draft[kind])
+      item.streaming = true
       stream.next = next_index
       touch(change, id)
     end

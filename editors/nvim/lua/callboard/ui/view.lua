@@ -2,6 +2,7 @@
 -- appended. All that comes within a moment is one write, and no timer runs while there is nothing to write.
 local folds = require('callboard.ui.folds')
 local lines = require('callboard.ui.lines')
+local markdown = require('callboard.ui.markdown')
 local readers = require('callboard.ui.readers')
 local render = require('callboard.ui.render')
 
@@ -60,6 +61,7 @@ function M.new(opts, transcript)
     waiting = false,
     last = -math.huge,
   }, View)
+  markdown.paint(self)
   return self
 end
 
@@ -309,7 +311,7 @@ function View:append(block, item, row)
   local column = stream.width
   local over = not item.streaming
   local more = stream:more(item.text, over)
-  local ending = over and render.ending(item, stream) or {}
+  local ending = over and render.ending(item) or {}
   if more then
     local modifiable = vim.bo[self.buf].modifiable
     vim.bo[self.buf].modifiable = true
@@ -330,6 +332,9 @@ function View:append(block, item, row)
       hl_group = stream.hl,
       strict = false,
     })
+  end
+  if over and block.prose then
+    block.prose = { lines = block.height - block.first }
   end
   if #ending > 0 then
     self:set(row + block.height, row + block.height, ending)
@@ -405,6 +410,7 @@ end
 
 function View:close()
   self.waiting = false
+  markdown.forget(self)
   if self.timer and not self.timer:is_closing() then
     self.timer:stop()
     self.timer:close()
