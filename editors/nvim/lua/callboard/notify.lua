@@ -3,11 +3,41 @@ local text = require('callboard.model.text')
 
 local M = {}
 
+---Whether messages go to Neovim's own last line, and not to a plugin that has room for them.
+---@return boolean
+local function plain()
+  return debug.getinfo(vim.notify, 'S').source:find('vim/_editor.lua', 1, true) ~= nil
+end
+
+---Neovim asks for Enter after a message that is longer than its last line, and takes no other key until then.
+---So `:messages` gets all of it, and the line what fits.
+---@param message string
+---@param level integer?
+local function in_a_line(message, level)
+  local room = math.max(20, vim.o.columns * math.max(vim.o.cmdheight, 1) - 14)
+  local colors = { [vim.log.levels.ERROR] = 'ErrorMsg', [vim.log.levels.WARN] = 'WarningMsg' }
+  for _, line in ipairs(vim.split(message, '\n', { plain = true })) do
+    vim.cmd(('silent echomsg %s'):format(vim.fn.string(line)))
+  end
+  local line = text.one_line(message)
+  if vim.fn.strdisplaywidth(line) > room then
+    local rest = '… (:messages)'
+    line = text.one_line(line, room - #rest) .. rest
+  end
+  vim.cmd('redraw') -- what was said just now is no part of it
+  vim.api.nvim_echo({ { line, colors[level] } }, false, {})
+end
+
 ---@param message string
 ---@param level integer?
 local function say(message, level)
   vim.schedule(function()
-    vim.notify('Callboard: ' .. text.visible(message), level, { title = 'Callboard' })
+    local told = 'Callboard: ' .. text.visible(message)
+    if plain() then
+      in_a_line(told, level)
+    else
+      vim.notify(told, level, { title = 'Callboard' })
+    end
   end)
 end
 
