@@ -9,23 +9,49 @@ local function plain()
   return debug.getinfo(vim.notify, 'S').source:find('vim/_editor.lua', 1, true) ~= nil
 end
 
+---A line in pieces of at most `room` columns, broken between words where there are some.
+---@param line string
+---@param room integer
+---@return string[]
+local function pieces(line, room)
+  local list, from = {}, ''
+  for _, word in ipairs(vim.split(line, ' ', { plain = true })) do
+    local longer = from == '' and word or (from .. ' ' .. word)
+    if from ~= '' and vim.fn.strdisplaywidth(longer) > room then
+      list[#list + 1], longer = from, word
+    end
+    while vim.fn.strdisplaywidth(longer) > room do
+      local head = vim.fn.strcharpart(longer, 0, math.floor(room / 2))
+      list[#list + 1], longer = head, longer:sub(#head + 1)
+    end
+    from = longer
+  end
+  list[#list + 1] = from
+  return list
+end
+
 ---Neovim asks for Enter after a message that is longer than its last line, and takes no other key until then.
----So `:messages` gets all of it, and the line what fits.
+---So `:messages` gets it in pieces, and the line shows what fits.
 ---@param message string
 ---@param level integer?
 local function in_a_line(message, level)
   local room = math.max(20, vim.o.columns * math.max(vim.o.cmdheight, 1) - 14)
   local colors = { [vim.log.levels.ERROR] = 'ErrorMsg', [vim.log.levels.WARN] = 'WarningMsg' }
+  local function echo(line, history)
+    vim.cmd('redraw') -- else it would come below what was said just now, and that is more than a line
+    vim.api.nvim_echo({ { line, colors[level] } }, history, {})
+  end
+  local list = {}
   for _, line in ipairs(vim.split(message, '\n', { plain = true })) do
-    vim.cmd(('silent echomsg %s'):format(vim.fn.string(line)))
+    vim.list_extend(list, pieces(line, room))
   end
-  local line = text.one_line(message)
-  if vim.fn.strdisplaywidth(line) > room then
+  for _, piece in ipairs(list) do
+    echo(piece, true)
+  end
+  if #list > 1 then
     local rest = '… (:messages)'
-    line = text.one_line(line, room - #rest) .. rest
+    echo(text.one_line(message, room - vim.fn.strdisplaywidth(rest)) .. rest, false)
   end
-  vim.cmd('redraw') -- what was said just now is no part of it
-  vim.api.nvim_echo({ { line, colors[level] } }, false, {})
 end
 
 ---@param message string
