@@ -23,6 +23,8 @@ PICTURE = Path(__file__).with_name("nvim.svg")
 COLUMNS, LINES = 116, 34
 PROMPT = "The test in this folder fails. Find out why, mend it, and run it again."
 PATIENCE_S = 20
+HOLD_S = 0.6
+"""No key answers what has only just come up."""
 
 
 @frozen(kw_only=True)
@@ -62,7 +64,7 @@ class Terminal:
         self.until(lambda screen: text in screen, text)
 
     def frame(self, seconds: float) -> None:
-        self.frames.append(Frame(screen=self.tmux("capture-pane", "-p", "-e"), seconds=seconds))
+        self.frames.append(Frame(screen=self.tmux("capture-pane", "-p", "-e", "-N"), seconds=seconds))
 
 
 @contextmanager
@@ -82,20 +84,21 @@ def play(screen: Terminal) -> None:
     """The first five minutes of somebody who lives in Neovim."""
     screen.shows("Prices of a small shop")
     screen.keys(":Callboard new", "Enter")
-    screen.shows("Write to the agent")
+    screen.shows("idle")
     screen.keys("i", PROMPT)
     screen.shows("it again.")
     screen.frame(2.5)
     screen.keys("Escape", "Enter")
     screen.shows("Allow once")
     screen.frame(4)
-    screen.keys("C-w", "k", "G", "gd")
+    screen.keys("C-w", "k", "[a", "gd")
     screen.until(lambda text: text.count("def total") > 1, "the diff")
     screen.frame(4)
     screen.keys("ga")
     screen.shows("python3 -m unittest -q")
     screen.shows("Always allow commands")
     screen.frame(3.5)
+    time.sleep(HOLD_S)
     screen.keys("1")
     screen.shows("Done.")
     screen.shows("done ·")
