@@ -96,8 +96,8 @@ def _steady(value: Any, at: Callable[[str], str]) -> Any:
 
 
 def _clock(events: list[dict[str, Any]]) -> Callable[[str], str]:
-    """Times by which each event comes a tenth of a second after the one before it; others are those of the
-    first event that was not before them."""
+    """Times that tell an event's place: each thing that was written at once has that of its first event, and what
+    is no event's time that of the first event that was not before it."""
     began = [event["at"] for event in events]
 
     def at(time: str) -> str:
@@ -133,8 +133,7 @@ def write(
 ) -> None:
     """Writes NAME.jsonl, an event a line, and NAME.said.json."""
     at = _clock(events)
-    steady = [{**_steady(event, at), "at": _time(number)} for number, event in enumerate(events, 1)]
-    lines = [json.dumps(value, ensure_ascii=False) for value in (*steady, _steady(said, at))]
+    lines = [json.dumps(_steady(value, at), ensure_ascii=False) for value in (*events, said)]
     *lines, last = neutral("\n".join(lines), folders).split("\n")
     FIXTURES.mkdir(parents=True, exist_ok=True)
     (FIXTURES / f"{name}.jsonl").write_text("".join(f"{line}\n" for line in lines), "utf-8")
