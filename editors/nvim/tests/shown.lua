@@ -73,8 +73,8 @@ function M.show(transcript, opts)
   end
   function shown.close()
     shown.view:close()
-    vim.cmd('tabclose!')
     vim.api.nvim_buf_delete(buf, { force = true })
+    vim.cmd('silent! tabonly! | silent! only!')
   end
   return shown
 end

@@ -17,7 +17,7 @@ local M = {}
 
 ---@class callboard.Block An item as lines.
 ---@field lines callboard.Line[]
----@field fold { first: integer, last: integer, closed: boolean }? offsets of lines
+---@field fold { first: integer, last: integer }? offsets of lines that are folded at first
 ---@field stream callboard.StreamState? its text ends the block, and more can be appended
 ---@field first integer? offset of the line below the heading
 ---@field heading boolean? it has one
@@ -178,8 +178,8 @@ function kinds.thought(item)
   vim.list_extend(block.lines, stream.begin(state, item.text, not item.streaming))
   if not item.streaming then
     vim.list_extend(block.lines, M.ending(item))
+    block.fold = { first = 0, last = #block.lines - 1 }
   end
-  block.fold = { first = 0, last = #block.lines - 1, closed = not item.streaming }
   return block
 end
 
@@ -308,13 +308,11 @@ function M.block(item, before, look)
     above[#above + 1] = heading(item, look)
     block.heading = true
   end
-  if #above > 0 then
-    if block.fold then
-      block.fold.first, block.fold.last = block.fold.first + #above, block.fold.last + #above
-    end
-    block.lines = vim.list_extend(above, block.lines)
-  end
   block.first = #above
+  if block.fold then
+    block.fold.first, block.fold.last = block.fold.first + #above, block.fold.last + #above
+  end
+  block.lines = vim.list_extend(above, block.lines)
   return block
 end
 

@@ -20,6 +20,7 @@ local M = {}
 ---@field top callboard.Drawn what stands above them
 ---@field tail callboard.Drawn what stands below them
 ---@field transcript callboard.Transcript
+---@field unfolded table<string, true> blocks whose folds somebody has opened
 ---@field private opts callboard.ViewOptions
 ---@field private limit integer
 ---@field private dirty string[] ids
@@ -58,6 +59,7 @@ function M.new(opts, transcript)
     marked = {},
     all_new = true,
     tail_new = true,
+    unfolded = {},
     waiting = false,
     last = -math.huge,
   }, View)
@@ -248,6 +250,7 @@ function View:write_dirty()
     return self:write_all()
   end
   fresh = math.max(fresh, #items - self.limit + 1)
+  self.tail_new = self.tail_new or #self.blocks == 0
   local row = self:rows() - self.tail.height
   for i = fresh, #items do
     local block = self:render(i)
@@ -342,8 +345,8 @@ function View:append(block, item, row)
   end
   if over then
     block.over = true
-    if block.fold then
-      block.fold.last, block.fold.closed = block.height - 1, true
+    if item.kind == 'thought' then
+      block.fold = { first = block.first, last = block.height - 1 }
       folds.make_one(self, block, row)
     end
   end
@@ -402,10 +405,14 @@ function View:at(row)
 end
 
 ---@param id string
----@return integer? row 0-based, of its first line that says something
-function View:row(id)
+---@param heading boolean? with the line that says who speaks, where there is one
+---@return integer? row 0-based, of its first line
+function View:row(id, heading)
   local block = self.by_id[id]
-  return block and self:row_of(block) + (block.first or 0) - (block.heading and 1 or 0) or nil
+  if not block then
+    return nil
+  end
+  return self:row_of(block) + block.first - (heading and block.heading and 1 or 0)
 end
 
 function View:close()
