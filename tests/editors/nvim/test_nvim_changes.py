@@ -94,6 +94,11 @@ def text_of(editor: Editor, name: str) -> str:
     return (editor.workspace / name).read_text("utf-8")
 
 
+def said(editor: Editor) -> str:
+    """What was told, as one line."""
+    return " ".join(editor.messages().split())
+
+
 def windows(editor: Editor) -> list[str]:
     """Names of the buffers in the windows of this tab page."""
     return editor.lua(
@@ -179,7 +184,7 @@ def test_a_diff_that_is_closed_accepts_nothing_and_leaves_no_trace(begin, close)
     editor.keys(close)
     editor.wait_for("app.txt and 1 file still to be reviewed: :Callboard changes")
     editor.wait_for(lambda: len(windows(editor)) == 1)
-    assert editor.messages().count("still to be reviewed") == 1
+    assert said(editor).count("still to be reviewed") == 1
     assert review(editor) == {}
     if close != "<C-w>h:q<CR>":
         assert editor.lua("return #vim.api.nvim_list_tabpages()") == 1
@@ -203,7 +208,7 @@ def test_an_unsaved_buffer_is_what_is_compared_and_what_is_put_back_is_not_writt
     editor.wait_for("now, unsaved")
     assert editor.buffer("callboard://before") == ["mine", *APP.splitlines()]
     editor.keys("gr")
-    editor.wait_for(lambda: "not written" in editor.messages())
+    editor.wait_for(lambda: "not written" in said(editor))
     assert editor.buffer("app.txt") == ["mine", *APP.splitlines()]
     assert editor.lua("return vim.bo[vim.fn.bufnr('app.txt')].modified") is True
     assert text_of(editor, "app.txt") == changed
@@ -221,7 +226,7 @@ def test_a_buffer_with_changes_of_its_own_is_left_alone_when_the_agent_writes_it
     assert editor.buffer("callboard://before") == APP.splitlines()
     editor.keys("gr")
     editor.wait_for(lambda: text_of(editor, "app.txt") == APP)
-    editor.wait_for(lambda: "your buffer has changes of its own and was left alone" in editor.messages())
+    editor.wait_for(lambda: "your buffer has changes of its own and was left alone" in said(editor))
     assert editor.buffer("app.txt") == ["mine", *APP.splitlines()]
 
 
@@ -244,7 +249,7 @@ def test_a_change_that_somebody_edited_is_put_back_where_it_is_still_found(begin
     editor.wait_for(re.compile(r"not taken back: hunk 2 \(lines 18 to 24\)"))
     editor.keys("gr")
     editor.wait_for(lambda: path.read_text() == APP.replace("line 20", "line XX").replace("line 1\n", "line 1\nmine\n"))
-    editor.wait_for(lambda: re.search(r"hunk 2 \(lines 18 to 24\) was changed since", editor.messages()))
+    editor.wait_for(lambda: re.search(r"hunk 2 \(lines 18 to 24\) was changed since", said(editor)))
 
 
 def test_a_made_file_that_was_changed_since_is_not_deleted(begin):
@@ -254,7 +259,7 @@ def test_a_made_file_that_was_changed_since_is_not_deleted(begin):
     editor.command("Callboard diff made.txt")
     editor.wait_for("before: no such file")
     editor.keys("gr")
-    editor.wait_for(lambda: "it was changed since it was made, so it stays" in editor.messages())
+    editor.wait_for(lambda: "it was changed since it was made, so it stays" in said(editor))
     assert made.read_text() == "one\ntwo\nthree\n"
     assert review(editor) == {}
 
@@ -321,7 +326,7 @@ def test_a_diff_that_was_cut_is_shown_as_it_is_and_says_why(begin):
     assert editor.lua("return vim.bo.filetype") == "diff"
     assert len(windows(editor)) == 1
     editor.keys("gr")
-    editor.wait_for(lambda: "put back nothing. app.txt: its diff was cut" in editor.messages())
+    editor.wait_for(lambda: "put back nothing. app.txt: its diff was cut" in said(editor))
     assert text_of(editor, "app.txt") != APP
     editor.keys("ga")
     editor.wait_for(lambda: "callboard.review" in review(editor))
@@ -338,7 +343,7 @@ def test_a_link_that_leads_out_of_the_session_is_not_followed(begin, tmp_path):
     editor.command("Callboard diff app.txt")
     editor.wait_for("before")
     editor.keys("gr")
-    editor.wait_for(lambda: "a link leads out of it" in editor.messages())
+    editor.wait_for(lambda: "a link leads out of it" in said(editor))
     assert outside.read_text() == before
 
 
@@ -377,7 +382,7 @@ def test_a_change_that_waits_is_shown_before_it_is_made_and_allowed(begin):
     editor.keys("ga")
     editor.wait_for(lambda: "line twenty-nine" in text_of(editor, "app.txt"))
     editor.wait_for(lambda: len(windows(editor)) == 1)
-    assert "still waits" not in editor.messages()
+    assert "still waits" not in said(editor)
 
 
 @pytest.mark.parametrize("keys", ["gr", "4", "5because<CR>"])
