@@ -1,6 +1,5 @@
 """Changes of a session in Neovim: listed, shown as a diff, accepted or put back, also beside unsaved buffers."""
 
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -34,22 +33,17 @@ default: Done.
 HUGE = SCENARIO.replace("HUGE", "x{}\\n".format("y" * 50) * 3000)
 
 START = """
-local prompt = ...
+local stay = ...
 local app = require('callboard.app').get()
 _G.ended = 0
 app:change('session/create', { cwd = vim.uv.cwd(), title = 'Tidy up' }, 'begin', function(made)
   _G.session = made.session.sessionId
-  require('callboard.ui.chat').open(_G.session)
+  require('callboard.ui.chat').open(_G.session, { focus = false })
+  if not stay then require('callboard.ui.chat').hide() end
 end)
 vim.api.nvim_create_autocmd('User', { pattern = 'CallboardTurnEnded', callback = function(event)
   if event.data.sessionId == _G.session then _G.ended = _G.ended + 1 end
 end })
-"""
-CHAT = """
-package.preload['callboard.ui.chat'] = package.preload['callboard.ui.chat'] or function()
-  return { current = function() return _G.session end, visible = function() return _G.in_view end,
-    open = function(id) require('callboard.app').get():use(id) end }
-end
 """
 PROMPT = """
 require('callboard.app').get():change('session/prompt', { sessionId = _G.session,
@@ -64,7 +58,11 @@ def begin(open_editor: Opener, tmp_path: Path) -> Callable[..., Editor]:
     """An editor whose agent may write without asking, with a session in which it did some work."""
 
     def start(
-        *prompts: str, may: str = "allow", scenario: str = SCENARIO, **settings: Any
+        *prompts: str,
+        may: str = "allow",
+        scenario: str = SCENARIO,
+        chat: bool = False,
+        **settings: Any,
     ) -> Editor:
         folder = settings.setdefault("folder", tmp_path / "first")
         config = folder / "home" / "config" / "callboard"
@@ -73,8 +71,8 @@ def begin(open_editor: Opener, tmp_path: Path) -> Callable[..., Editor]:
         workspace = settings.get("workspace", folder / "workspace")
         workspace.mkdir(parents=True, exist_ok=True)
         (workspace / "app.txt").write_bytes(APP.encode())
-        editor = open_editor(scenario=scenario, **{**settings, "init": CHAT + settings.get("init", "")})
-        editor.lua(START)
+        editor = open_editor(scenario=scenario, **settings)
+        editor.lua(START, chat)
         editor.wait_for(lambda: editor.lua("return _G.session ~= nil"))
         for prompt in prompts:
             work(editor, prompt)
@@ -92,6 +90,11 @@ def work(editor: Editor, prompt: str) -> None:
 
 def text_of(editor: Editor, name: str) -> str:
     return (editor.workspace / name).read_text("utf-8")
+
+
+def said(editor: Editor) -> str:
+    """All that was told: what is too long for the last line is in the log."""
+    return " ".join((editor.messages() + editor.logs()).split())
 
 
 def windows(editor: Editor) -> list[str]:
@@ -138,7 +141,9 @@ def test_a_diff_shows_the_text_before_and_accepting_goes_on_to_the_next_file(beg
     assert left == f"callboard://before{editor.workspace}/app.txt"
     assert right == f"{editor.workspace}/app.txt"
     assert editor.buffer("callboard://before") == APP.splitlines()
-    assert editor.lua("return vim.tbl_map(function(w) return vim.wo[w].diff end, vim.api.nvim_tabpage_list_wins(0))") == [True, True]
+    assert editor.lua(
+        "return vim.tbl_map(function(w) return vim.wo[w].diff end, vim.api.nvim_tabpage_list_wins(0))"
+    ) == [True, True]
     editor.keys("ga")
     editor.wait_for(lambda: windows(editor)[1].endswith("made.txt"))
     assert windows(editor)[0] == f"callboard://before{editor.workspace}/made.txt"
@@ -179,7 +184,7 @@ def test_a_diff_that_is_closed_accepts_nothing_and_leaves_no_trace(begin, close)
     editor.keys(close)
     editor.wait_for("app.txt and 1 file still to be reviewed: :Callboard changes")
     editor.wait_for(lambda: len(windows(editor)) == 1)
-    assert editor.messages().count("still to be reviewed") == 1
+    assert said(editor).count("still to be reviewed") == 1
     assert review(editor) == {}
     if close != "<C-w>h:q<CR>":
         assert editor.lua("return #vim.api.nvim_list_tabpages()") == 1
@@ -203,7 +208,7 @@ def test_an_unsaved_buffer_is_what_is_compared_and_what_is_put_back_is_not_writt
     editor.wait_for("now, unsaved")
     assert editor.buffer("callboard://before") == ["mine", *APP.splitlines()]
     editor.keys("gr")
-    editor.wait_for(lambda: "not written" in editor.messages())
+    editor.wait_for(lambda: "not written" in said(editor))
     assert editor.buffer("app.txt") == ["mine", *APP.splitlines()]
     assert editor.lua("return vim.bo[vim.fn.bufnr('app.txt')].modified") is True
     assert text_of(editor, "app.txt") == changed
@@ -214,14 +219,15 @@ def test_a_buffer_with_changes_of_its_own_is_left_alone_when_the_agent_writes_it
     editor.command("edit app.txt")
     editor.keys("ggOmine<Esc>")
     work(editor, "work")
-    editor.wait_for("app.txt was changed on disk; its buffer has changes that are not written")
+    told = "app.txt was changed on disk; its buffer has changes that are not written"
+    editor.wait_for(lambda: told in said(editor))
     assert editor.buffer("app.txt") == ["mine", *APP.splitlines()]
     editor.command("Callboard diff")
     editor.wait_for("on disk; your buffer is another, unsaved")
     assert editor.buffer("callboard://before") == APP.splitlines()
     editor.keys("gr")
     editor.wait_for(lambda: text_of(editor, "app.txt") == APP)
-    editor.wait_for(lambda: "your buffer has changes of its own and was left alone" in editor.messages())
+    editor.wait_for(lambda: "your buffer has changes of its own and was left alone" in said(editor))
     assert editor.buffer("app.txt") == ["mine", *APP.splitlines()]
 
 
@@ -239,12 +245,19 @@ def test_a_buffer_takes_in_what_the_agent_wrote_and_others_are_not_looked_at(beg
 def test_a_change_that_somebody_edited_is_put_back_where_it_is_still_found(begin):
     editor = begin("work")
     path = editor.workspace / "app.txt"
-    path.write_text(path.read_text().replace("line twenty", "line XX").replace("line 1\n", "line 1\nmine\n"))
+    path.write_text(
+        path.read_text().replace("line twenty", "line XX").replace("line 1\n", "line 1\nmine\n")
+    )
     editor.command("Callboard diff app.txt")
     editor.wait_for(re.compile(r"not taken back: hunk 2 \(lines 18 to 24\)"))
     editor.keys("gr")
-    editor.wait_for(lambda: path.read_text() == APP.replace("line 20", "line XX").replace("line 1\n", "line 1\nmine\n"))
-    editor.wait_for(lambda: re.search(r"hunk 2 \(lines 18 to 24\) was changed since", editor.messages()))
+    editor.wait_for(
+        lambda: (
+            path.read_text()
+            == APP.replace("line 20", "line XX").replace("line 1\n", "line 1\nmine\n")
+        )
+    )
+    editor.wait_for(lambda: re.search(r"hunk 2 \(lines 18 to 24\) was changed since", said(editor)))
 
 
 def test_a_made_file_that_was_changed_since_is_not_deleted(begin):
@@ -254,7 +267,7 @@ def test_a_made_file_that_was_changed_since_is_not_deleted(begin):
     editor.command("Callboard diff made.txt")
     editor.wait_for("before: no such file")
     editor.keys("gr")
-    editor.wait_for(lambda: "it was changed since it was made, so it stays" in editor.messages())
+    editor.wait_for(lambda: "it was changed since it was made, so it stays" in said(editor))
     assert made.read_text() == "one\ntwo\nthree\n"
     assert review(editor) == {}
 
@@ -297,7 +310,7 @@ def test_what_was_said_is_there_in_another_editor_and_after_a_restart(begin, ope
         "local app = require('callboard.app').get(); app:change('session/update', { sessionId = _G.session,"
         " metadata = { mine = { 'kept' } } }, 'mark')"
     )
-    second = open_editor(store=first.store, workspace=first.workspace, init=CHAT)
+    second = open_editor(store=first.store, workspace=first.workspace)
     second.lua("_G.session = ...; require('callboard.ui.changes').open(_G.session)", id)
     second.wait_for(re.compile(r"2 files, 2 new"))
     first.command("Callboard diff app.txt")
@@ -309,7 +322,7 @@ def test_what_was_said_is_there_in_another_editor_and_after_a_restart(begin, ope
     first.wait_for(lambda: len(windows(first)) == 1 or "accepted" in first.text())
     first.wait_for(lambda: review(first).get("callboard.review", {}).get("files") == {})
     assert review(first)["mine"] == ["kept"]
-    third = open_editor(store=first.store, workspace=first.workspace, init=CHAT)
+    third = open_editor(store=first.store, workspace=first.workspace)
     third.lua("_G.session = ...; require('callboard.ui.changes').open(_G.session)", id)
     third.wait_for(re.compile(r"2 files, 0 new"))
 
@@ -321,7 +334,7 @@ def test_a_diff_that_was_cut_is_shown_as_it_is_and_says_why(begin):
     assert editor.lua("return vim.bo.filetype") == "diff"
     assert len(windows(editor)) == 1
     editor.keys("gr")
-    editor.wait_for(lambda: "put back nothing. app.txt: its diff was cut" in editor.messages())
+    editor.wait_for(lambda: "put back nothing. app.txt: its diff was cut" in said(editor))
     assert text_of(editor, "app.txt") != APP
     editor.keys("ga")
     editor.wait_for(lambda: "callboard.review" in review(editor))
@@ -338,7 +351,7 @@ def test_a_link_that_leads_out_of_the_session_is_not_followed(begin, tmp_path):
     editor.command("Callboard diff app.txt")
     editor.wait_for("before")
     editor.keys("gr")
-    editor.wait_for(lambda: "a link leads out of it" in editor.messages())
+    editor.wait_for(lambda: "a link leads out of it" in said(editor))
     assert outside.read_text() == before
 
 
@@ -372,12 +385,15 @@ def test_a_change_that_waits_is_shown_before_it_is_made_and_allowed(begin):
     left, right = windows(editor)
     assert left == f"{editor.workspace}/app.txt"
     assert right == f"callboard://proposed{editor.workspace}/app.txt"
-    assert editor.buffer("callboard://proposed") == APP.replace("line 29", "line twenty-nine").splitlines()
+    assert (
+        editor.buffer("callboard://proposed")
+        == APP.replace("line 29", "line twenty-nine").splitlines()
+    )
     assert text_of(editor, "app.txt") == APP
     editor.keys("ga")
     editor.wait_for(lambda: "line twenty-nine" in text_of(editor, "app.txt"))
     editor.wait_for(lambda: len(windows(editor)) == 1)
-    assert "still waits" not in editor.messages()
+    assert "still waits" not in said(editor)
 
 
 @pytest.mark.parametrize("keys", ["gr", "4", "5because<CR>"])
@@ -407,7 +423,7 @@ def test_a_diff_says_that_it_was_answered_elsewhere_and_its_keys_go(begin, open_
     ask(first)
     first.lua(SHOW)
     first.wait_for("would be")
-    second = open_editor(store=first.store, workspace=first.workspace, init=CHAT)
+    second = open_editor(store=first.store, workspace=first.workspace)
     second.lua("require('callboard.app').get().server:start()")
     second.wait_for(lambda: len(second.lua(WAITING)) == 1)
     second.lua(
@@ -416,7 +432,9 @@ def test_a_diff_says_that_it_was_answered_elsewhere_and_its_keys_go(begin, open_
     )
     first.wait_for(re.compile(r"denied|rejected"))
     assert first.lua("return vim.fn.maparg('ga', 'n')") == ""
-    assert first.lua("return vim.fn.maparg('q', 'n', false, true).desc") == "Callboard: Close the diff"
+    assert (
+        first.lua("return vim.fn.maparg('q', 'n', false, true).desc") == "Callboard: Close the diff"
+    )
     first.keys("q")
     first.wait_for(lambda: len(windows(first)) == 1)
 
@@ -434,21 +452,36 @@ def test_a_change_that_does_not_fit_an_unsaved_buffer_is_shown_as_a_diff(begin):
 
 
 def test_a_change_that_waits_opens_by_itself_where_that_is_wished(begin):
-    editor = begin(may="ask", options={"diff": {"auto_open": True}})
-    editor.lua("_G.in_view = true")
+    editor = begin(may="ask", chat=True, options={"diff": {"auto_open": True}})
     ask(editor)
     editor.wait_for("would be")
 
 
 def test_nothing_opens_while_somebody_types(begin):
-    editor = begin(may="ask", options={"diff": {"auto_open": True}})
-    editor.lua("_G.in_view = true")
+    editor = begin(may="ask", chat=True, options={"diff": {"auto_open": True}})
     editor.keys("ityping")
+    editor.wait_for("typing")
     ask(editor)
     editor.keys(" on<Esc>")
     editor.wait_for("would be")
     editor.keys("q")
     editor.wait_for("typing on")
+
+
+def test_nothing_opens_where_the_chat_is_not_in_view(begin):
+    editor = begin(may="ask", options={"diff": {"auto_open": True}})
+    ask(editor)
+    editor.wait_for(re.compile(r"1 to approve"))
+    assert len(windows(editor)) == 1
+
+
+def test_from_the_chat_to_what_a_call_changed_and_to_what_one_would_change(begin):
+    editor = begin("work", chat=True)
+    editor.keys("<C-w>l/app.txt<CR>gd")
+    editor.wait_for("before")
+    assert windows(editor)[1].endswith("/app.txt")
+    editor.keys("q")
+    editor.wait_gone("before")
 
 
 def test_a_diff_in_a_split_gives_the_window_back(begin):
