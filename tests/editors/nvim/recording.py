@@ -17,6 +17,8 @@ FIXTURES = Path(__file__).parents[3] / "editors" / "nvim" / "tests" / "fixtures"
 
 _IDS = re.compile(r"\b([a-z]+)_([0-9a-hjkmnp-tv-z]{26}|[0-9a-f]{32})\b")
 _DIGESTS = re.compile(r"\b[0-9a-f]{64}\b")
+_SHORT = re.compile(r"\b[a-z]+_[0-9a-hjkmnp-tv-z]{8}\b")
+_MILLISECONDS = re.compile(r'\btime=(\\*")\d{13}')
 _TIMES = re.compile(r"\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 _TOOK = re.compile(r"\bin \d+\.\d+s\b")
 _BEGAN = datetime(2030, 1, 1, 10, tzinfo=UTC)
@@ -118,11 +120,16 @@ def neutral(text: str, folders: dict[str, str]) -> str:
     kinds: dict[str, set[str]] = {}
     for kind, rest in _IDS.findall(text):
         kinds.setdefault(kind, set()).add(rest)
+    short: list[tuple[str, str, str]] = []
     for kind, rests in kinds.items():
         ids = _numbered(rests, "{:06d}".format)
+        short += [(kind, rest, number) for rest, number in ids.items()]
         text = re.sub(
             rf"\b{kind}_({'|'.join(ids)})\b", lambda m, k=kind, i=ids: f"{k}_{i[m[1]]}", text
         )
+    shortened = {f"{kind}_{rest[:8]}": f"{kind}_{number}" for kind, rest, number in short}
+    text = _SHORT.sub(lambda m: shortened.get(m[0], m[0]), text)
+    text = _MILLISECONDS.sub(lambda m: f"time={m[1]}{_BEGAN.timestamp() * 1000:.0f}", text)
     digests = _numbered(_DIGESTS.findall(text), "{:064x}".format)
     text = _DIGESTS.sub(lambda m: digests[m[0]], text)
     return _TOOK.sub("in 0.001s", text)
