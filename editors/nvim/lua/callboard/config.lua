@@ -203,10 +203,7 @@ function M.setup(given)
   complaints = warnings
   if #warnings > 0 then
     table.sort(warnings)
-    local text = 'Callboard: ' .. table.concat(warnings, '\n') .. '\n(see :help callboard-options)'
-    vim.schedule(function()
-      vim.notify(text, vim.log.levels.WARN, { title = 'Callboard' })
-    end)
+    require('callboard.notify').warn(table.concat(warnings, '\n') .. '\n(see :help callboard-options)')
   end
   return options
 end

@@ -263,7 +263,7 @@ end
 ---@param current string?
 ---@return string
 local function model_line(model, current)
-  local parts = { (model.modelId == current and '* ' or '  ') .. text.one_line(model.modelId, 60) }
+  local parts = { (model.modelId == current and '* ' or '  ') .. text.one_line(model.modelId, 100) }
   if not model.available then
     parts[#parts + 1] = 'not available: ' .. text.one_line(model.reason or 'no reason was given', 80)
   elseif model.contextWindow then
