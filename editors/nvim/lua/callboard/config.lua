@@ -66,13 +66,50 @@ local DEFAULTS = {
 ---What each option may be: a type, a list of values, or a test and its words.
 local function at_least(low)
   return function(value)
-    return type(value) == 'number' and value >= low and value == value
+    return type(value) == 'number' and value >= low and value < math.huge
   end,
     'a number of ' .. low .. ' or more'
 end
 
+---@param low integer
+local function whole(low)
+  return function(value)
+    return type(value) == 'number' and value >= low and value % 1 == 0
+  end,
+    'a whole number of ' .. low .. ' or more'
+end
+
+---@param value any
+---@return boolean a key, or several
+local function lhs(value)
+  return value == false
+    or type(value) == 'string'
+    or (
+      type(value) == 'table'
+      and vim.islist(value)
+      and vim.iter(value):all(function(each)
+        return type(each) == 'string'
+      end)
+    )
+end
+
 local function keys(value)
-  return value == false or type(value) == 'table'
+  return value == false
+    or (
+      type(value) == 'table'
+      and vim.iter(pairs(value)):all(function(action, key)
+        return type(action) == 'string' and lhs(key)
+      end)
+    )
+end
+
+local KEYS = { keys, 'false, or a table of keys (or false) by action' }
+
+local function environment(value)
+  return type(value) == 'table'
+    and vim.iter(pairs(value)):all(function(name, each)
+      return type(name) == 'string' and (type(each) == 'string' or type(each) == 'number')
+    end)
 end
 
 local function strings(value)
@@ -85,27 +122,27 @@ end
 
 local RULES = {
   ['server.cmd'] = { strings, 'a list of strings, the program first', optional = true },
-  ['server.env'] = 'table',
+  ['server.env'] = { environment, 'a table of texts by name' },
   ['server.cwd'] = { 'string', optional = true },
   ['window.position'] = { 'right', 'left', 'bottom', 'tab' },
   ['window.width'] = { at_least(0.1) },
-  ['window.input_height'] = { at_least(1) },
+  ['window.input_height'] = { whole(1) },
   ['approvals.float'] = 'boolean',
   ['approvals.bell'] = 'boolean',
-  ['render.debounce_ms'] = { at_least(0) },
-  ['render.fold_lines'] = { at_least(1) },
-  ['render.max_items'] = { at_least(20) },
+  ['render.debounce_ms'] = { whole(0) },
+  ['render.fold_lines'] = { whole(1) },
+  ['render.max_items'] = { whole(20) },
   ['render.icons'] = { 'text', 'nerd' },
   ['context.selection'] = 'boolean',
   ['context.diagnostics'] = 'boolean',
   ['diff.layout'] = { 'tab', 'split' },
   ['diff.auto_open'] = 'boolean',
   ['picker'] = { 'auto', 'select', 'telescope', 'fzf_lua', 'mini', 'snacks' },
-  ['keymaps.chat'] = { keys, 'a table, or false' },
-  ['keymaps.input'] = { keys, 'a table, or false' },
-  ['keymaps.approval'] = { keys, 'a table, or false' },
-  ['keymaps.diff'] = { keys, 'a table, or false' },
-  ['keymaps.list'] = { keys, 'a table, or false' },
+  ['keymaps.chat'] = KEYS,
+  ['keymaps.input'] = KEYS,
+  ['keymaps.approval'] = KEYS,
+  ['keymaps.diff'] = KEYS,
+  ['keymaps.list'] = KEYS,
   ['log.level'] = { 'trace', 'debug', 'info', 'warn', 'error', 'off' },
 }
 
@@ -191,19 +228,23 @@ end
 ---@param given table?
 ---@return callboard.Options
 function M.setup(given)
-  local base = vim.g.callboard
-  local merged = given
-  if type(base) == 'table' and type(given or {}) == 'table' then
-    merged = vim.tbl_deep_extend('force', base, given or {})
+  local base, merged = vim.g.callboard, given
+  local warnings = {}
+  if base ~= nil and type(base) ~= 'table' then
+    warnings[1] = 'vim.g.callboard must be a table, not a ' .. type(base)
   elseif given == nil then
     merged = base
+  elseif type(given) == 'table' then
+    merged = vim.tbl_deep_extend('force', base or {}, given)
   end
-  local warnings
-  options, warnings = M.resolve(merged)
-  complaints = warnings
-  if #warnings > 0 then
-    table.sort(warnings)
-    require('callboard.notify').warn(table.concat(warnings, '\n') .. '\n(see :help callboard-options)')
+  local more
+  options, more = M.resolve(merged)
+  table.sort(more)
+  complaints = vim.list_extend(warnings, more)
+  if #complaints > 0 then
+    require('callboard.notify').warn(
+      table.concat(complaints, '\n') .. '\n(see :help callboard-options)'
+    )
   end
   return options
 end

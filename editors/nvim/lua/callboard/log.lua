@@ -17,7 +17,8 @@ end
 ---@return file*|false
 local function open()
   local path = M.path()
-  vim.fn.mkdir(vim.fs.dirname(path), 'p')
+  -- A folder that cannot be written is no reason for anything but the log to fail.
+  pcall(vim.fn.mkdir, vim.fs.dirname(path), 'p')
   local stat = vim.uv.fs_stat(path)
   if stat and stat.size > LIMIT then
     vim.uv.fs_rename(path, path .. '.old')

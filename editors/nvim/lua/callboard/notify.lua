@@ -1,4 +1,5 @@
 -- What a person is told: one message that names the thing and the way out.
+local errors = require('callboard.errors')
 local text = require('callboard.model.text')
 
 local M = {}
@@ -27,36 +28,45 @@ function M.error(message)
   say(message, vim.log.levels.ERROR)
 end
 
----Ways out of errors, by the kind that the server tells; where its own words have none.
-local WAYS = {
-  sessionNotFound = 'It was deleted, or is in another store. :Callboard sessions shows those that are there.',
-  sessionClosed = 'Begin another one with :Callboard new.',
-  sessionArchived = 'Bring it back from :Callboard sessions.',
-  storeBusy = 'Another program holds the store; try again in a moment.',
-  storeVersion = 'Update Callboard: the store was written by a newer one.',
-  storeCorrupt = 'See `callboard store check`, and `callboard store restore` for a backup.',
-  storeFull = 'The disk is full: make room, then try again.',
-  authRequired = 'Set the key of the model; :checkhealth callboard says what is found.',
-  modelUnavailable = ':Callboard model picks another one.',
-  featureDisabled = 'It is switched off in the configuration of Callboard.',
-}
+M.explain = errors.explain
 
----@param err { code: integer, message: string, data?: { kind?: string } }
----@return string
-function M.explain(err)
-  local way = err.data and WAYS[err.data.kind]
-  local message = vim.trim(tostring(err.message or 'the server gave no reason'))
-  if way and not message:find(way, 1, true) then
-    return ('%s\n%s'):format(message, way)
-  end
-  return message
-end
+---@type string? the last word on there being no server, and when it was said (ms)
+local last, last_at = nil, 0
 
 ---Tells of a request that failed.
 ---@param doing string what was asked for, as in "rename the session"
 ---@param err table
 function M.failed(doing, err)
-  M.error(('could not %s: %s'):format(doing, M.explain(err)))
+  local kind = errors.kind(err)
+  if kind ~= 'noServer' and kind ~= 'serverGone' then
+    return M.error(('could not %s: %s'):format(doing, errors.explain(err)))
+  end
+  -- That a server failed is told by itself, once; and once more for each thing that is wanted of it after that,
+  -- however many requests that makes.
+  if kind == 'noServer' and not err.data.told then
+    local now = vim.uv.now()
+    if last ~= err.message or now - last_at > 1000 then
+      M.error(err.message)
+    end
+    last, last_at = err.message, now
+  end
+end
+
+---Calls a function. A fault of ours goes to the log, is told in a line, and keeps nothing else from happening.
+---@param fn function
+---@param ... any
+function M.guard(fn, ...)
+  local args, count = { ... }, select('#', ...)
+  xpcall(function()
+    fn(unpack(args, 1, count))
+  end, function(fault)
+    require('callboard.log').error('%s', debug.traceback(tostring(fault), 2))
+    M.warn(
+      ('something went wrong in the plugin; it goes on. :Callboard log has the details (%s)'):format(
+        tostring(fault):match('[^\n]*')
+      )
+    )
+  end)
 end
 
 return M

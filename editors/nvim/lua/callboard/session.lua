@@ -1,8 +1,11 @@
 -- A session that is open in this editor: its transcript, followed live; the pages before it; what is said to
 -- it. It is a view of the log: whatever happens to the server, it asks again from where it stopped.
+local catalog = require('callboard.catalog')
+local errors = require('callboard.errors')
 local Reducer = require('callboard.model.reducer')
 local Queue = require('callboard.model.queue')
 local log = require('callboard.log')
+local notify = require('callboard.notify')
 
 local M = {}
 
@@ -22,16 +25,17 @@ local M = {}
 ---@field at_start boolean all of it is loaded
 ---@field private app callboard.App
 ---@field private oldest string? cursor before the first event that is loaded
----@field private listeners table<fun(update: callboard.session.Update), true>
+---@field private listeners fun(update: callboard.session.Update)[]
 ---@field private close_feed fun()?
 ---@field private loading_older boolean?
 ---@field private drafting boolean?
----@field private epoch integer
+---@field private epoch integer of what is loaded: answers to what was asked before it count no more
+---@field private stranded boolean? it is lost for want of a server
 local Session = {}
 Session.__index = Session
 
 ---Events of the first page, and of each page before it.
-local PAGE = 400
+local PAGE = 200
 
 ---@param app callboard.App
 ---@param id string
@@ -54,20 +58,22 @@ end
 ---@private
 ---@param update callboard.session.Update
 function Session:tell(update)
-  for _, listener in ipairs(vim.tbl_keys(self.listeners)) do
-    local ok, fault = xpcall(listener, debug.traceback, update)
-    if not ok then
-      log.error('%s', fault)
-    end
+  for _, listener in ipairs(vim.list_slice(self.listeners)) do
+    notify.guard(listener, update)
   end
 end
 
 ---@param listener fun(update: callboard.session.Update)
 ---@return fun() off
 function Session:listen(listener)
-  self.listeners[listener] = true
+  local function own(update)
+    listener(update)
+  end
+  table.insert(self.listeners, own)
   return function()
-    self.listeners[listener] = nil
+    self.listeners = vim.tbl_filter(function(other)
+      return other ~= own
+    end, self.listeners)
   end
 end
 
@@ -79,17 +85,32 @@ function Session:become(phase, fault)
   self:tell({ phase = phase })
 end
 
+---@private
+---@param err table
+function Session:lose(err)
+  self.stranded = errors.kind(err) == 'noServer'
+  self:become('lost', errors.explain(err))
+end
+
+---A server is there again.
+function Session:returned()
+  if self.phase == 'lost' and self.stranded then
+    self:load()
+  end
+end
+
 ---Reads the session anew: the newest page, what streams, and then what comes.
 function Session:load()
   self.epoch = self.epoch + 1
   local epoch = self.epoch
+  self.loading_older, self.drafting = false, false
   if self.close_feed then
     self.close_feed()
     self.close_feed = nil
   end
   local function failed(err)
     if epoch == self.epoch then
-      self:become('lost', require('callboard.notify').explain(err))
+      self:lose(err)
     end
   end
   self:become('loading')
@@ -119,11 +140,10 @@ function Session:first_page(epoch, session, failed)
       return
     end
     local transcript = Reducer.new(self.id)
-    transcript.title, transcript.mode, transcript.model = session.title, session.mode, session.model
-    transcript.closed = session.closed
     for _, event in ipairs(page.data) do
       Reducer.apply(transcript, event)
     end
+    Reducer.seed(transcript, session)
     self.transcript = transcript
     self.oldest, self.at_start = page.nextCursor, page.nextCursor == nil
     self.phase, self.fault = 'live', nil
@@ -132,7 +152,7 @@ function Session:first_page(epoch, session, failed)
       change = { items = {}, events = {}, reset = true, queue = true, head = true },
     })
     self:follow(page.cursor, epoch)
-    if #transcript.plan == 0 and not self.at_start then
+    if not Reducer.has_plan(transcript) and not self.at_start then
       self:last_plan(epoch)
     end
   end)
@@ -149,9 +169,8 @@ function Session:last_plan(epoch)
     limit = 1,
   }, function(err, page)
     local event = not err and page.data[#page.data] or nil
-    if event and epoch == self.epoch and #self.transcript.plan == 0 then
-      self.transcript.plan = event.data.entries
-      self:tell({ change = { items = {}, events = {}, head = true } })
+    if event and epoch == self.epoch then
+      self:changed(Reducer.earlier_plan(self.transcript, event))
     end
   end)
 end
@@ -184,11 +203,11 @@ function Session:follow(cursor, epoch)
       if epoch ~= self.epoch then
         return
       end
-      local kind = err.data and err.data.kind
+      local kind = errors.kind(err)
       if kind == 'invalidCursor' or kind == 'cursorExpired' then
         self:load()
       else
-        self:become('lost', require('callboard.notify').explain(err))
+        self:lose(err)
       end
     end,
   })
@@ -209,7 +228,7 @@ function Session:events(events)
       sent = Queue.settle(self.outbox, event.data.clientMessageId) ~= nil or sent
     end
     if change then
-      self.app:session_event(event)
+      catalog.seen(self.app, event)
     end
   end
   self:changed(merged)
@@ -217,6 +236,7 @@ function Session:events(events)
     self:tell({ outbox = true })
   end
   if self.transcript.deleted then
+    self.close_feed()
     self:become('lost', 'this session was deleted. :Callboard sessions shows the others.')
   end
 end
@@ -241,8 +261,11 @@ function Session:fetch_draft()
   self.drafting = true
   local epoch = self.epoch
   self.app:request('session/get', { sessionId = self.id }, function(err, got)
+    if epoch ~= self.epoch then
+      return
+    end
     self.drafting = false
-    if not err and epoch == self.epoch then
+    if not err then
       local change = Reducer.draft(self.transcript, got.draft)
       change.hole = nil -- a piece that is still missing comes with the next save of the draft
       self:changed(change)
@@ -264,11 +287,12 @@ function Session:load_older(done)
     before = self.oldest,
     limit = PAGE,
   }, function(err, page)
+    if epoch ~= self.epoch then
+      return done(false)
+    end
     self.loading_older = false
     if err then
-      require('callboard.notify').failed('load what came before', err)
-      return done(false)
-    elseif epoch ~= self.epoch then
+      notify.failed('load what came before', err)
       return done(false)
     end
     self.oldest, self.at_start = page.nextCursor, page.nextCursor == nil
@@ -306,7 +330,7 @@ function Session:prompt(prompt, done)
     Queue.settle(self.outbox, key)
     self:tell({ outbox = true })
     if result and result.warning then
-      require('callboard.notify').warn(result.warning)
+      notify.warn(result.warning)
     end
     if done then
       done(err, result)

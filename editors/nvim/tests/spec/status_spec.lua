@@ -193,20 +193,26 @@ describe('a User autocommand', function()
 
     before_each(function()
       got = {}
-      app = setmetatable({
+      local function nothing() end
+      app = {
         sessions = require('callboard.model.store').new(),
         approvals = require('callboard.model.approvals').new(),
-        listeners = { server = {}, sessions = {}, approvals = {} },
-        questions = {},
-        refresh = function() end,
-      }, getmetatable(require('callboard.app').get()))
+        questions = { withdraw = nothing },
+        refresh = nothing,
+        tell = nothing,
+        feed = { scopes = {} },
+      }
+      function app.feed:follow(following)
+        self.scopes[following.scope.kind] = following.on_events
+      end
+      require('callboard.catalog').follow(app)
     end)
 
     it('a session that begins, and turns that end', function()
       collect('CallboardSessionStarted')
       collect('CallboardTurnEnded')
-      app:catalog_event({ type = 'session_created', sessionId = 'ses_1', data = {} })
-      app:catalog_event({ type = 'turn_finished', sessionId = 'ses_1', data = { turnId = 'trn_1', outcome = 'failed' } })
+      app.feed.scopes.catalog({ { type = 'session_created', sessionId = 'ses_1', data = {} } })
+      app.feed.scopes.catalog({ { type = 'turn_finished', sessionId = 'ses_1', data = { turnId = 'trn_1', outcome = 'failed' } } })
       assert.same({
         { 'CallboardSessionStarted', { sessionId = 'ses_1' } },
         { 'CallboardTurnEnded', { sessionId = 'ses_1', turnId = 'trn_1', outcome = 'failed' } },
@@ -217,13 +223,13 @@ describe('a User autocommand', function()
       collect('CallboardTurnStarted')
       collect('CallboardToolStarted')
       collect('CallboardToolEnded')
-      app:session_event({ type = 'turn_started', sessionId = 'ses_1', data = { turnId = 'trn_1' } })
-      app:session_event({
+      require('callboard.catalog').seen(app, { type = 'turn_started', sessionId = 'ses_1', data = { turnId = 'trn_1' } })
+      require('callboard.catalog').seen(app, {
         type = 'tool_call',
         sessionId = 'ses_1',
         data = { callId = 'c1', name = 'shell', title = 'Run make' },
       })
-      app:session_event({ type = 'tool_result', sessionId = 'ses_1', data = { callId = 'c1', name = 'shell', status = 'ok' } })
+      require('callboard.catalog').seen(app, { type = 'tool_result', sessionId = 'ses_1', data = { callId = 'c1', name = 'shell', status = 'ok' } })
       assert.same({
         { 'CallboardTurnStarted', { sessionId = 'ses_1', turnId = 'trn_1' } },
         { 'CallboardToolStarted', { sessionId = 'ses_1', callId = 'c1', name = 'shell', title = 'Run make' } },
@@ -235,15 +241,15 @@ describe('a User autocommand', function()
       collect('CallboardApprovalRequested')
       collect('CallboardApprovalResolved')
       local approval = { approvalId = 'apr_1', sessionId = 'ses_1', title = 'Run make', createdAt = '' }
-      app:approval_event({ type = 'approval_request', sessionId = 'ses_1', data = { approval = approval } })
-      app:approval_event({ type = 'approval_request', sessionId = 'ses_1', data = { approval = approval } })
+      app.feed.scopes.approvals({ { type = 'approval_request', sessionId = 'ses_1', data = { approval = approval } } })
+      app.feed.scopes.approvals({ { type = 'approval_request', sessionId = 'ses_1', data = { approval = approval } } })
       -- as when this editor has answered: it waits no more before the event comes
       require('callboard.model.approvals').remove(app.approvals, 'apr_1')
-      app:approval_event({
+      app.feed.scopes.approvals({ {
         type = 'approval_decision',
         sessionId = 'ses_1',
         data = { approvalId = 'apr_1', resolution = { outcome = 'allowed' } },
-      })
+      } })
       assert.same({
         { 'CallboardApprovalRequested', approval },
         { 'CallboardApprovalResolved', { approvalId = 'apr_1', outcome = 'allowed' } },

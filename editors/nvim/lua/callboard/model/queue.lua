@@ -9,11 +9,10 @@ local M = {}
 
 ---@class callboard.Outbox
 ---@field sending callboard.Outgoing[]
----@field private seen table<string, boolean> keys that came back before their answer did
 
 ---@return callboard.Outbox
 function M.new()
-  return { sending = {}, seen = {} }
+  return { sending = {} }
 end
 
 ---@param box callboard.Outbox

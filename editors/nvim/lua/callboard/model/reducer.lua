@@ -112,6 +112,30 @@ function M.seed(t, session)
   end
 end
 
+---Whether it is known what the plan is, or that there is none since.
+---@param t callboard.Transcript
+---@return boolean
+function M.has_plan(t)
+  return #t.plans > 0
+end
+
+---The last plan that was made before what is loaded.
+---@param t callboard.Transcript
+---@param event callboard.Event
+---@return callboard.Change?
+function M.earlier_plan(t, event)
+  local before = items.transcript(t.session_id)
+  handlers.on.plan_updated(before, event, items.nothing())
+  handlers.forget(before, t.known)
+  if M.has_plan(t) or not M.has_plan(before) then
+    return nil
+  end
+  t.plan, t.plans = before.plan, before.plans
+  local change = items.nothing()
+  change.head = true
+  return change
+end
+
 ---The oldest approval of this session that waits for an answer.
 ---@param t callboard.Transcript
 ---@return callboard.Approval?

@@ -3,6 +3,14 @@ local M = {}
 
 local REPLACEMENT = '\239\191\189'
 
+---@param byte integer?
+---@param low integer
+---@param high integer
+---@return boolean
+local function within(byte, low, high)
+  return byte ~= nil and byte >= low and byte <= high
+end
+
 ---How long the well-formed UTF-8 sequence at `at` is; nil where there is none.
 ---@param text string
 ---@param at integer
@@ -11,18 +19,14 @@ local function sequence(text, at)
   local a, b, c, d = text:byte(at, at + 3)
   if a < 0x80 then
     return 1
-  end
-  local function tail(byte, low, high)
-    return byte and byte >= (low or 0x80) and byte <= (high or 0xBF)
-  end
-  if a >= 0xC2 and a <= 0xDF then
-    return tail(b) and 2 or nil
+  elseif a >= 0xC2 and a <= 0xDF then
+    return within(b, 0x80, 0xBF) and 2 or nil
   elseif a >= 0xE0 and a <= 0xEF then
-    local low, high = a == 0xE0 and 0xA0 or nil, a == 0xED and 0x9F or nil
-    return tail(b, low, high) and tail(c) and 3 or nil
+    local second = within(b, a == 0xE0 and 0xA0 or 0x80, a == 0xED and 0x9F or 0xBF)
+    return second and within(c, 0x80, 0xBF) and 3 or nil
   elseif a >= 0xF0 and a <= 0xF4 then
-    local low, high = a == 0xF0 and 0x90 or nil, a == 0xF4 and 0x8F or nil
-    return tail(b, low, high) and tail(c) and tail(d) and 4 or nil
+    local second = within(b, a == 0xF0 and 0x90 or 0x80, a == 0xF4 and 0x8F or 0xBF)
+    return second and within(c, 0x80, 0xBF) and within(d, 0x80, 0xBF) and 4 or nil
   end
   return nil
 end
@@ -31,19 +35,15 @@ end
 ---@param text string
 ---@return string
 function M.utf8(text)
-  if not text:find('[\128-\255]') then
-    return text
-  end
-  local out, from, at = {}, 1, 1
-  while at <= #text do
+  local out, from = {}, 1
+  local at = text:find('[\128-\255]')
+  while at do
     local length = sequence(text, at)
-    if length then
-      at = at + length
-    else
+    if not length then
       out[#out + 1] = text:sub(from, at - 1) .. REPLACEMENT
-      at = at + 1
-      from = at
+      from = at + 1
     end
+    at = text:find('[\128-\255]', at + (length or 1))
   end
   if from == 1 then
     return text
@@ -52,22 +52,25 @@ function M.utf8(text)
   return table.concat(out)
 end
 
--- Marks that turn the direction of the text around them: U+202A to U+202E, U+2066 to U+2069, and the
--- marks U+200E, U+200F, U+061C. A terminal would show another command than the one that is asked about.
-local TURNING = {
-  ['\226\128\170'] = '<U+202A>',
-  ['\226\128\171'] = '<U+202B>',
-  ['\226\128\172'] = '<U+202C>',
-  ['\226\128\173'] = '<U+202D>',
-  ['\226\128\174'] = '<U+202E>',
-  ['\226\129\166'] = '<U+2066>',
-  ['\226\129\167'] = '<U+2067>',
-  ['\226\129\168'] = '<U+2068>',
-  ['\226\129\169'] = '<U+2069>',
-  ['\226\128\142'] = '<U+200E>',
-  ['\226\128\143'] = '<U+200F>',
-  ['\216\156'] = '<U+061C>',
-}
+-- What acts on whoever shows it, beside the control characters of ASCII: control characters beyond it (to a
+-- terminal, U+009B begins an escape sequence), and marks that turn the direction of the text around them, with
+-- which a terminal would show another command than the one that is asked about.
+local SPELLED = {}
+
+local function spell(first, last)
+  for code = first, last do
+    local b, c = 0x80 + code % 0x40, math.floor(code / 0x40)
+    local bytes = c < 0x20 and string.char(0xC0 + c, b)
+      or string.char(0xE0 + math.floor(c / 0x40), 0x80 + c % 0x40, b)
+    SPELLED[bytes] = ('<U+%04X>'):format(code)
+  end
+end
+
+spell(0x80, 0x9F)
+spell(0x061C, 0x061C)
+spell(0x200E, 0x200F)
+spell(0x2028, 0x202E)
+spell(0x2066, 0x2069)
 
 ---The text with nothing in it that acts on whoever shows it: control characters other than line ends and
 ---tabs, and marks that turn the direction of writing, are spelled out.
@@ -78,8 +81,11 @@ function M.visible(text)
   text = text:gsub('[%z\1-\8\11-\31\127]', function(char)
     return ('<%02X>'):format(char:byte())
   end)
-  if text:find('[\216\226]') then
-    text = text:gsub('\226[\128\129].', TURNING):gsub('\216\156', TURNING)
+  if text:find('[\194\216\226]') then
+    text = text
+      :gsub('\226[\128\129].', SPELLED)
+      :gsub('\194[\128-\159]', SPELLED)
+      :gsub('\216\156', SPELLED)
   end
   return text
 end
@@ -91,16 +97,46 @@ function M.lines(text)
   return vim.split(M.visible(text), '\n', { plain = true })
 end
 
+---The beginning of a well-formed text.
+---@param text string
+---@param width integer characters
+---@return string
+---@return boolean whole
+local function beginning(text, width)
+  if #text <= width then
+    return text, true
+  end
+  local at = 1
+  for _ = 1, width do
+    if at > #text then
+      return text, true
+    end
+    local byte = text:byte(at)
+    at = at + (byte < 0x80 and 1 or byte < 0xE0 and 2 or byte < 0xF0 and 3 or 4)
+  end
+  return text:sub(1, at - 1), at > #text
+end
+
 ---One line of at most `width` characters, whatever the text holds.
 ---@param text string
 ---@param width integer?
 ---@return string
 function M.one_line(text, width)
-  text = vim.trim((M.visible(text):gsub('%s+', ' ')))
-  if width and vim.fn.strchars(text) > width then
-    text = vim.fn.strcharpart(text, 0, width - 1) .. '…'
+  text = text:match('^%s*(.*)$')
+  -- Of a text of megabytes, no more than what can be shown is looked at.
+  local cut = width ~= nil and #text > 64 * width + 4096
+  if cut then
+    text = text:sub(1, 64 * width + 4096)
   end
-  return text
+  text = vim.trim((M.visible(text):gsub('%s+', ' ')))
+  if not width then
+    return text
+  end
+  local shown, whole = beginning(text, width)
+  if whole and not cut then
+    return text
+  end
+  return beginning(shown, width - 1) .. '…'
 end
 
 ---One line, fit for a statusline or a winbar.
@@ -131,7 +167,7 @@ end
 function M.count(count)
   if count < 1000 then
     return ('%d'):format(count)
-  elseif count < 1e6 then
+  elseif count < 999950 then
     return ('%.1fk'):format(count / 1e3)
   end
   return ('%.1fM'):format(count / 1e6)

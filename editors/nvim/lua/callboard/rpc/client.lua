@@ -4,6 +4,8 @@
 -- the process's number and what it writes to stderr to itself; a person needs both to be helped.
 local framing = require('callboard.rpc.framing')
 local log = require('callboard.log')
+local notify = require('callboard.notify')
+local process = require('callboard.rpc.process')
 
 local M = {}
 
@@ -20,22 +22,30 @@ local M = {}
 
 ---@class callboard.rpc.Client
 ---@field pid integer
----@field private process vim.SystemObj
+---@field private process callboard.rpc.Process
 ---@field private handlers callboard.rpc.Handlers
 ---@field private next_id integer
 ---@field private waiting table<integer, fun(err: table?, result: any)>
----@field private inbox table[] messages that were read and not handled
+---@field private inbox string[] bodies of messages that were read and not handled
+---@field private first integer the oldest of them
+---@field private last integer the newest of them
 ---@field private draining boolean
 ---@field private garbage string?
 ---@field private stderr string[]
----@field private ended boolean
+---@field private rest string the end of stderr that is no whole line yet
+---@field private gone boolean its end was told
+---@field private stopper uv.uv_timer_t?
 local Client = {}
 Client.__index = Client
 
 ---Messages are handled for so long (ms) before keys and drawing have their turn.
-local SLICE_MS = 8
+M.SLICE_MS = 8
 
 local STDERR_LINES = 20
+---Of one line of stderr, so many bytes are kept.
+local STDERR_WIDTH = 2000
+
+local DECODE = { luanil = { object = true, array = true } }
 
 ---@param cmd string[]
 ---@param opts { cwd: string?, env: table<string, string>? }
@@ -48,37 +58,32 @@ function M.start(cmd, opts, handlers)
     next_id = 0,
     waiting = {},
     inbox = {},
+    first = 1,
+    last = 0,
     draining = false,
     stderr = {},
-    ended = false,
+    rest = '',
+    gone = false,
   }, Client)
   local reader = framing.reader()
-  local ok, process = pcall(vim.system, cmd, {
-    cwd = opts.cwd,
-    env = opts.env,
-    stdin = true,
-    stdout = function(_, chunk)
-      if chunk and not self.garbage then
-        self:read(reader, chunk)
-      end
+  local started, fault = process.spawn(cmd, opts, {
+    stdout = function(chunk)
+      self:read(reader, chunk)
     end,
-    stderr = function(_, chunk)
-      if chunk then
-        self:complained(chunk)
-      end
+    stderr = function(chunk)
+      self:complained(chunk)
     end,
-    -- A Ctrl-C in the terminal is Neovim's, not the server's.
-    detach = vim.fn.has('win32') == 0,
-  }, function(done)
-    vim.schedule(function()
-      self:exited(done)
-    end)
-  end)
-  if not ok then
-    return nil, tostring(process)
+    exit = function(code, signal)
+      vim.schedule(function()
+        self:exited(code, signal)
+      end)
+    end,
+  })
+  if not started then
+    return nil, fault
   end
-  self.process, self.pid = process, process.pid
-  log.info('started %s as %d', table.concat(cmd, ' '), process.pid)
+  self.process, self.pid = started, started.pid
+  log.info('started %s as %d', table.concat(cmd, ' '), started.pid)
   return self
 end
 
@@ -86,20 +91,18 @@ end
 ---@param reader callboard.rpc.Reader
 ---@param chunk string
 function Client:read(reader, chunk)
+  if self.garbage then
+    return
+  end
   local bodies, fault = reader:feed(chunk)
   for _, body in ipairs(bodies) do
-    local ok, message = pcall(vim.json.decode, body, { luanil = { object = true, array = true } })
-    if ok and type(message) == 'table' then
-      self.inbox[#self.inbox + 1] = message
-    else
-      fault = fault or body:sub(1, 200)
-    end
+    self.last = self.last + 1
+    self.inbox[self.last] = body
   end
   if fault then
-    self.garbage = fault
-    self:signal('sigterm')
+    self:refuse(fault)
   end
-  if #self.inbox > 0 and not self.draining then
+  if self.last >= self.first and not self.draining then
     self.draining = true
     vim.schedule(function()
       self:drain()
@@ -108,27 +111,45 @@ function Client:read(reader, chunk)
 end
 
 ---@private
+---What it says is not the protocol: nothing more of it is of use.
+---@param garbage string
+function Client:refuse(garbage)
+  self.garbage = self.garbage or garbage
+  self:signal('sigterm')
+  self:kill_in(2000)
+end
+
+---@private
+---@return boolean more
+function Client:handle_next()
+  local body = self.inbox[self.first]
+  if not body then
+    return false
+  end
+  self.inbox[self.first] = nil
+  self.first = self.first + 1
+  local ok, message = pcall(vim.json.decode, body, DECODE)
+  if ok and type(message) == 'table' then
+    self:handle(message)
+  else
+    self:refuse(body:sub(1, 200))
+  end
+  return true
+end
+
+---@private
 function Client:drain()
-  local began = vim.uv.hrtime()
-  local inbox, at = self.inbox, 1
-  self.inbox = {}
-  while inbox[at] do
-    self:handle(inbox[at])
-    at = at + 1
-    if (vim.uv.hrtime() - began) / 1e6 > SLICE_MS then
-      break
+  local ends = vim.uv.hrtime() + M.SLICE_MS * 1e6
+  while self:handle_next() do
+    if vim.uv.hrtime() > ends and self.inbox[self.first] then
+      -- A timer, not `schedule`: that one would come before the next key.
+      vim.defer_fn(function()
+        self:drain()
+      end, 1)
+      return
     end
   end
-  if inbox[at] or #self.inbox > 0 then
-    local rest = vim.list_slice(inbox, at)
-    self.inbox = vim.list_extend(rest, self.inbox)
-    -- A timer, not `schedule`: that one would come before the next key.
-    vim.defer_fn(function()
-      self:drain()
-    end, 1)
-  else
-    self.draining = false
-  end
+  self.draining = false
 end
 
 ---@private
@@ -143,62 +164,64 @@ function Client:handle(message)
         self:send({ jsonrpc = '2.0', id = id, result = result, error = err })
       end
     end
-    self:guarded(self.handlers.request, message.method, message.params or {}, reply, id)
+    notify.guard(self.handlers.request, message.method, message.params or {}, reply, id)
   elseif message.method then
-    self:guarded(self.handlers.notification, message.method, message.params or {})
+    notify.guard(self.handlers.notification, message.method, message.params or {})
   elseif message.id ~= nil then
     local callback = self.waiting[message.id]
     self.waiting[message.id] = nil
     if callback then
-      self:guarded(callback, message.error, message.result)
+      notify.guard(callback, message.error, message.result)
     end
   end
-end
-
----@private
----A fault of ours goes to the log, and keeps nothing else from being handled.
----@param fn function
----@param ... any
-function Client:guarded(fn, ...)
-  local args, count = { ... }, select('#', ...)
-  xpcall(function()
-    fn(unpack(args, 1, count))
-  end, function(fault)
-    log.error('%s', debug.traceback(fault, 2))
-    require('callboard.notify').warn(
-      ('something went wrong in the plugin; it goes on. :Callboard log has the details (%s)'):format(
-        tostring(fault):match('[^\n]*')
-      )
-    )
-  end)
 end
 
 ---@private
 ---@param chunk string
 function Client:complained(chunk)
-  for line in chunk:gmatch('[^\n]+') do
-    log.debug('server: %s', line)
-    table.insert(self.stderr, line)
-    if #self.stderr > STDERR_LINES then
-      table.remove(self.stderr, 1)
-    end
+  local text = self.rest .. chunk
+  local whole, rest = text:match('^(.*\n)(.*)$')
+  if not whole then
+    whole, rest = '', text
+  end
+  if #rest > STDERR_WIDTH then
+    whole, rest = whole .. rest .. '\n', ''
+  end
+  self.rest = rest
+  for line in whole:gmatch('[^\r\n]+') do
+    self:complaint(line)
   end
 end
 
 ---@private
----@param done vim.SystemCompleted
-function Client:exited(done)
-  self.ended = true
-  log.info('the server %d ended: code %d, signal %d', self.pid, done.code, done.signal)
-  -- What it had said before is heard first.
-  local inbox = self.inbox
-  self.inbox = {}
-  for _, message in ipairs(inbox) do
-    self:handle(message)
+---@param line string
+function Client:complaint(line)
+  line = line:sub(1, STDERR_WIDTH)
+  log.debug('server: %s', line)
+  table.insert(self.stderr, line)
+  if #self.stderr > STDERR_LINES then
+    table.remove(self.stderr, 1)
   end
+end
+
+---@private
+---@param code integer
+---@param signal integer
+function Client:exited(code, signal)
+  log.info('the server %d ended: code %d, signal %d', self.pid, code, signal)
+  self:kill_in()
+  if self.rest ~= '' then
+    self:complaint(self.rest)
+    self.rest = ''
+  end
+  -- What it had said before is heard first, however much it is.
+  repeat
+    local more = self:handle_next()
+  until not more
+  self.gone = true
   self.handlers.exit({
-    code = done.code,
-    signal = done.signal,
+    code = code,
+    signal = signal,
     garbage = self.garbage,
     stderr = self.stderr,
   })
@@ -206,20 +229,20 @@ end
 
 ---@private
 ---@param message table
----@return boolean sent
+---@return string? fault why it cannot be sent
 function Client:send(message)
-  if self.ended then
-    return false
+  local ok, body = pcall(vim.json.encode, message)
+  if not ok then
+    log.error('%s cannot be written: %s', message.method or 'an answer', body)
+    return tostring(body)
   end
-  return (pcall(function()
-    self.process:write(framing.frame(vim.json.encode(message)))
-  end))
+  self.process:write(framing.frame(body))
 end
 
 ---@param method string
 ---@param params table?
 ---@param callback fun(err: table?, result: any) Not called when the process ends first: `exit` is.
----@return integer? id nil when it could not be sent
+---@return integer id
 function Client:request(method, params, callback)
   if params and next(params) == nil then
     params = nil -- an empty table would go out as a list
@@ -227,11 +250,13 @@ function Client:request(method, params, callback)
   self.next_id = self.next_id + 1
   local id = self.next_id
   self.waiting[id] = callback
-  if
-    not self:send({ jsonrpc = '2.0', id = id, method = method, params = params or vim.empty_dict() })
-  then
+  local fault =
+    self:send({ jsonrpc = '2.0', id = id, method = method, params = params or vim.empty_dict() })
+  if fault then
     self.waiting[id] = nil
-    return nil
+    vim.schedule(function()
+      callback({ code = -32602, message = fault, data = { kind = 'invalidParams' } })
+    end)
   end
   return id
 end
@@ -250,13 +275,29 @@ end
 
 ---@return boolean
 function Client:alive()
-  return not self.ended
+  return not self.gone
 end
 
 ---@param name string
 function Client:signal(name)
-  if not self.ended then
-    pcall(self.process.kill, self.process, name)
+  self.process:kill(name)
+end
+
+---@private
+---@param ms integer? nil takes it back
+function Client:kill_in(ms)
+  if self.stopper then
+    if not self.stopper:is_closing() then
+      self.stopper:close()
+    end
+    self.stopper = nil
+  end
+  if ms and not self.gone then
+    self.stopper = assert(vim.uv.new_timer())
+    self.stopper:start(ms, 0, function()
+      self.stopper:close()
+      self:signal('sigkill')
+    end)
   end
 end
 
@@ -264,27 +305,28 @@ end
 ---tells of it.
 ---@param grace_ms integer
 function Client:stop(grace_ms)
-  if self.ended then
+  if self.gone then
     return
   end
   self:request('shutdown', nil, function()
     self:notify('exit')
   end)
-  vim.defer_fn(function()
-    self:signal('sigkill')
-  end, grace_ms)
+  self:kill_in(grace_ms)
 end
 
 ---Ends the server while Neovim leaves: waits for at most `grace_ms`, since there is no later.
 ---@param grace_ms integer
 function Client:leave(grace_ms)
-  if self.ended then
+  if self.process.ended then
     return
   end
   self:request('shutdown', nil, function() end)
   self:notify('exit')
-  pcall(self.process.write, self.process, nil)
-  pcall(self.process.wait, self.process, grace_ms)
+  self.process:hang_up()
+  vim.wait(grace_ms, function()
+    return self.process.ended
+  end, 5, true)
+  self:signal('sigkill')
 end
 
 return M

@@ -17,7 +17,7 @@ local M = {}
 function M.why(ending)
   local program, exit = text.one_line(table.concat(ending.cmd, ' '), 200), ending.exit
   if ending.refusal then
-    return require('callboard.notify').explain(ending.refusal)
+    return require('callboard.errors').explain(ending.refusal)
   elseif exit.garbage then
     local shown = text.one_line(exit.garbage, 80)
     return ('%s is no Callboard server: it printed "%s"'):format(program, shown)

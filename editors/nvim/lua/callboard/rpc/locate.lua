@@ -9,6 +9,7 @@ local M = {}
 ---@class callboard.rpc.Finding
 ---@field executable fun(name: string): string? the whole path of a program that can be run
 ---@field exists fun(path: string): boolean
+---@field windows boolean
 
 ---@type callboard.rpc.Finding
 M.system = {
@@ -19,27 +20,33 @@ M.system = {
   exists = function(path)
     return vim.uv.fs_stat(path) ~= nil
   end,
+  windows = vim.fn.has('win32') == 1,
 }
 
-local WINDOWS = vim.fn.has('win32') == 1
-
----The virtual environments that a folder, or one above it, may have.
+---Where the server would be in the virtual environments that a folder, or one above it, may have.
 ---@param cwd string
+---@param windows boolean
 ---@return string[]
-local function environments(cwd)
+local function environments(cwd, windows)
   local folders = { cwd }
   for parent in vim.fs.parents(cwd) do
     folders[#folders + 1] = parent
   end
   local programs = {}
+  local program = windows and { 'Scripts', 'callboard.exe' } or { 'bin', 'callboard' }
   for _, folder in ipairs(folders) do
     for _, name in ipairs({ '.venv', 'venv' }) do
-      programs[#programs + 1] = WINDOWS
-          and vim.fs.joinpath(folder, name, 'Scripts', 'callboard.exe')
-        or vim.fs.joinpath(folder, name, 'bin', 'callboard')
+      programs[#programs + 1] = vim.fs.joinpath(folder, name, unpack(program))
     end
   end
   return programs
+end
+
+---A path as the shell would read it; nothing else that it may hold means anything.
+---@param path string
+---@return string
+local function expanded(path)
+  return (path:match('^~[/\\]') or path:find('$', 1, true)) and vim.fs.normalize(path) or path
 end
 
 ---Finds the command line of the server.
@@ -51,8 +58,7 @@ end
 function M.find(options, cwd, finding)
   finding = finding or M.system
   if options.cmd then
-    local program = vim.fn.expand(options.cmd[1])
-    local path = finding.executable(program)
+    local path = finding.executable(expanded(options.cmd[1]))
     if not path then
       return nil,
         ('server.cmd names %s, which is not there or cannot be run. Correct the option, or leave it out.'):format(
@@ -61,7 +67,7 @@ function M.find(options, cwd, finding)
     end
     return { cmd = vim.list_extend({ path }, options.cmd, 2), how = 'server.cmd' }
   end
-  for _, program in ipairs(environments(cwd)) do
+  for _, program in ipairs(environments(cwd, finding.windows)) do
     if finding.exists(program) and finding.executable(program) then
       return { cmd = { program, 'serve' }, how = 'the virtual environment of this folder' }
     end

@@ -1,6 +1,7 @@
 -- Keeps one server running: starts it with the first use, starts it again when it has died, gives up when that
 -- does not help, and asks anew what was not answered. What changes something carries a key, so a repetition
 -- does nothing twice.
+local endings = require('callboard.rpc.endings')
 local log = require('callboard.log')
 
 local M = {}
@@ -11,6 +12,7 @@ local M = {}
 ---@field locate fun(): callboard.rpc.Found?, string?
 ---@field start fun(cmd: string[], handlers: callboard.rpc.Handlers): callboard.rpc.Client?, string?
 ---@field initialize fun(): table params of `initialize`
+---@field cwd fun(): string
 ---@field now fun(): integer ms
 ---@field later fun(ms: integer, fn: fun()): fun() takes it back
 ---@field changed fun() the state is another one
@@ -18,6 +20,7 @@ local M = {}
 ---@field notification fun(method: string, params: table)
 ---@field request fun(method: string, params: table, reply: fun(result: table?, err: table?), id: any)
 ---@field exited fun(exit: callboard.rpc.Exit, expected: boolean)
+---@field guard fun(fn: function, ...: any) calls it; what it throws keeps nothing else from happening
 
 ---@class callboard.rpc.Pending
 ---@field method string
@@ -25,7 +28,7 @@ local M = {}
 ---@field callback fun(err: table?, result: any)
 ---@field id integer? of the request that is under way
 ---@field once boolean? is not asked again of another server
----@field dropped boolean?
+---@field dropped boolean? nobody wants to know any more
 
 ---@class callboard.rpc.Supervisor
 ---@field state callboard.rpc.State
@@ -38,7 +41,10 @@ local M = {}
 ---@field private asked table<callboard.rpc.Pending, true> and not answered
 ---@field private deaths integer[] when servers ended by themselves (ms)
 ---@field private untimed fun()?
----@field private stopping boolean
+---@field private stopping boolean the end of the server that runs is wanted
+---@field private leaving boolean? and no other one is
+---@field private refusal table? why the server that runs does not serve
+---@field private late boolean? it did not answer in time
 local Supervisor = {}
 Supervisor.__index = Supervisor
 
@@ -72,7 +78,7 @@ function Supervisor:become(state)
 end
 
 ---@private
----@param ms integer?
+---@param ms integer? nil takes back what was to come
 ---@param fn fun()?
 function Supervisor:timer(ms, fn)
   if self.untimed then
@@ -88,6 +94,16 @@ function Supervisor:timer(ms, fn)
 end
 
 ---@private
+---@param pending callboard.rpc.Pending
+---@param message string
+---@param data table
+function Supervisor:give_up(pending, message, data)
+  if not pending.dropped then
+    self.env.guard(pending.callback, { code = 0, message = message, data = data })
+  end
+end
+
+---@private
 ---@param message string
 ---@param lines string[]?
 function Supervisor:fail(message, lines)
@@ -95,13 +111,11 @@ function Supervisor:fail(message, lines)
   self.failure = { message = message, lines = lines or {} }
   log.error('%s', message)
   self:become('failed')
-  local given_up = {}
-  for _, pending in ipairs(self.queue) do
-    given_up[#given_up + 1] = pending
-  end
+  local given_up = self.queue
   self.queue = {}
   for _, pending in ipairs(given_up) do
-    pending.callback({ code = 0, message = message, data = { kind = 'noServer' } })
+    -- That there is none was told when it failed; not again of each that waited.
+    self:give_up(pending, message, { kind = 'noServer', told = true })
   end
 end
 
@@ -119,7 +133,7 @@ function Supervisor:restart()
   self.failure = nil
   self:timer()
   if self.client and self.client:alive() then
-    self.stopping = true
+    self.stopping, self.refusal, self.late = true, nil, nil
     self.client:stop(M.GRACE_MS)
   else
     self:launch()
@@ -136,18 +150,15 @@ function Supervisor:launch()
   self:become('starting')
   local client
   client, fault = self.env.start(found.cmd, {
-    notification = function(method, params)
-      self.env.notification(method, params)
-    end,
-    request = function(method, params, reply, id)
-      self.env.request(method, params, reply, id)
-    end,
+    notification = self.env.notification,
+    request = self.env.request,
     exit = function(exit)
       self:exited(exit)
     end,
   })
   if not client then
-    return self:fail(('the server %s could not be started: %s'):format(found.cmd[1], fault))
+    local words = 'the server %s could not be started: %s\nSet server.cmd, then :Callboard restart.'
+    return self:fail(words:format(found.cmd[1], fault))
   end
   self.client = client
   self:timer(M.PATIENCE_MS, function()
@@ -155,7 +166,9 @@ function Supervisor:launch()
     client:signal('sigkill')
   end)
   client:request('initialize', self.env.initialize(), function(err, result)
-    if err then
+    if self.stopping then
+      return -- it is not this one that is waited for
+    elseif err then
       self:refused(err)
     else
       self:greeted(result)
@@ -166,10 +179,9 @@ end
 ---@private
 ---@param err table
 function Supervisor:refused(err)
+  self:timer()
   self.refusal = err
-  if self.client then
-    self.client:stop(M.GRACE_MS)
-  end
+  self.client:stop(M.GRACE_MS)
 end
 
 ---@private
@@ -177,12 +189,11 @@ end
 function Supervisor:greeted(result)
   local handshake = vim.tbl_get(result or {}, 'capabilities', 'experimental', 'callboard')
   if type(handshake) ~= 'table' or not handshake.protocolVersion then
-    self.refusal = {
-      message = ('%s is another program: it does not speak the protocol of Callboard'):format(
+    return self:refused({
+      message = ('%s is another program: it does not speak the protocol of Callboard. Set server.cmd, or correct what it names.'):format(
         self.found.cmd[1]
       ),
-    }
-    return self.client:stop(M.GRACE_MS)
+    })
   end
   self:timer()
   self.handshake, self.failure = handshake, nil
@@ -225,29 +236,17 @@ end
 function Supervisor:request(method, params, callback, opts)
   local pending =
     { method = method, params = params, callback = callback, once = opts and opts.once }
-  if self.state == 'failed' then
-    local failure = self.failure
-    vim.schedule(function()
-      if not pending.dropped then
-        callback({
-          code = 0,
-          message = failure and failure.message or '',
-          data = { kind = 'noServer' },
-        })
-      end
-    end)
-    return function()
-      pending.dropped = true
-    end
-  end
-  if self.state == 'stopped' then
+  if self.state == 'stopped' and not self.leaving then
     self:launch()
   end
-  -- It may have failed by now, and what waits has been told so; this one would wait for ever.
   if self.state == 'failed' then
-    return self:request(method, params, callback, opts)
+    local message = self.failure.message
+    self.env.later(0, function()
+      self:give_up(pending, message, { kind = 'noServer' })
+    end)
+  else
+    self:ask(pending)
   end
-  self:ask(pending)
   return function()
     pending.dropped = true
     if pending.id and self.asked[pending] and self.client then
@@ -265,63 +264,59 @@ function Supervisor:notify(method, params)
 end
 
 ---@private
----@param exit callboard.rpc.Exit
----@return string
-function Supervisor:why(exit)
-  local program = table.concat(self.found.cmd, ' ')
-  if self.refusal then
-    return require('callboard.notify').explain(self.refusal)
-  elseif exit.garbage then
-    local shown = require('callboard.model.text').one_line(exit.garbage, 80)
-    return ('%s is no Callboard server: it printed "%s"'):format(program, shown)
-  elseif self.late then
-    return ('%s did not answer within %d s'):format(program, M.PATIENCE_MS / 1000)
-  elseif exit.signal ~= 0 then
-    return ('the server was ended by signal %d'):format(exit.signal)
+---What was asked of a server that is gone is asked of the next one, before all that came later.
+---@return callboard.rpc.Pending[] once those that are not
+function Supervisor:take_back()
+  local asked = vim.tbl_keys(self.asked)
+  self.asked = {}
+  table.sort(asked, function(a, b)
+    return a.id < b.id
+  end)
+  local again, once = {}, {}
+  for _, pending in ipairs(asked) do
+    pending.id = nil
+    table.insert(pending.once and once or again, pending)
   end
-  return ('the server (%s) ended with code %d'):format(program, exit.code)
+  self.queue = vim.list_extend(again, self.queue)
+  return once
 end
 
 ---@private
 ---@param exit callboard.rpc.Exit
 function Supervisor:exited(exit)
   self:timer()
-  local expected, was = self.stopping, self.state
-  local why = not expected and self:why(exit) or nil
-  local refusal = self.refusal
-  self.client, self.refusal, self.late = nil, nil, nil
+  local expected = self.stopping
+  ---@type callboard.rpc.Ending
+  local ending = {
+    cmd = self.found.cmd,
+    exit = exit,
+    refusal = self.refusal,
+    late = self.late and M.PATIENCE_MS / 1000 or nil,
+    starting = self.state == 'starting',
+    guess = self.found.guess,
+  }
+  self.client, self.refusal, self.late, self.stopping = nil, nil, nil, false
+  self.state = 'waiting' -- whoever asks from here on waits for the next one
+  local once = self:take_back()
   self.env.exited(exit, expected)
-  local asked = vim.tbl_keys(self.asked)
-  self.asked = {}
-  table.sort(asked, function(a, b)
-    return (a.id or 0) < (b.id or 0)
-  end)
-  local again = {}
-  for _, pending in ipairs(asked) do
-    pending.id = nil
-    if pending.once then
-      pending.callback({
-        code = 0,
-        message = 'the server has ended',
-        data = { kind = 'serverGone' },
-      })
-    else
-      again[#again + 1] = pending
-    end
+  if self.leaving then
+    self:become('stopped')
+  elseif expected then
+    self:launch()
+  else
+    self:go_on(ending)
   end
-  self.queue = vim.list_extend(again, self.queue)
-  if expected then
-    self.stopping = false
-    if self.leaving then
-      return self:become('stopped')
-    end
-    return self:launch()
+  for _, pending in ipairs(once) do
+    self:give_up(pending, 'the server has ended', { kind = 'serverGone' })
   end
-  local hopeless = refusal and not (refusal.data and refusal.data.retryable)
-  if hopeless or exit.garbage then
-    return self:fail(why .. self:way_out(refusal), exit.stderr)
-  elseif was == 'starting' and self.found.guess then
-    return self:fail(require('callboard.rpc.locate').missing(vim.uv.cwd() or '.'), exit.stderr)
+end
+
+---@private
+---@param ending callboard.rpc.Ending of a server that nobody wanted to end
+function Supervisor:go_on(ending)
+  local fault = endings.hopeless(ending, self.env.cwd())
+  if fault then
+    return self:fail(fault, ending.exit.stderr)
   end
   local now = self.env.now()
   self.deaths = vim.tbl_filter(function(at)
@@ -329,34 +324,14 @@ function Supervisor:exited(exit)
   end, self.deaths)
   table.insert(self.deaths, now)
   if #self.deaths >= M.DEATHS then
-    return self:fail(
-      ('%s, %d times in a row. :Callboard restart tries again; :checkhealth callboard says more.'):format(
-        why,
-        #self.deaths
-      ),
-      exit.stderr
-    )
+    return self:fail(endings.again_and_again(ending, #self.deaths), ending.exit.stderr)
   end
-  self.failure = { message = why, lines = exit.stderr }
+  self.failure = { message = endings.why(ending), lines = ending.exit.stderr }
+  log.warn('%s; it is started again', self.failure.message)
   self:become('waiting')
   self:timer(M.BACK_OFF_MS[math.min(#self.deaths, #M.BACK_OFF_MS)], function()
     self:launch()
   end)
-end
-
----@private
----@param refusal table?
----@return string
-function Supervisor:way_out(refusal)
-  local kind = refusal and refusal.data and refusal.data.kind
-  if kind == 'unsupportedVersion' then
-    return ('\nThe plugin speaks version %s. Update both to the same release: the wheel carries its plugin (callboard editor path nvim).'):format(
-      require('callboard.protocol').PROTOCOL_VERSION
-    )
-  elseif refusal then
-    return '\n:Callboard restart tries again.'
-  end
-  return '\nSet server.cmd, or correct what it names; then :Callboard restart.'
 end
 
 ---Ends the server because Neovim goes. There is no later.
@@ -367,12 +342,6 @@ function Supervisor:leave(grace_ms)
   if self.client then
     self.client:leave(grace_ms)
   end
-end
-
----How long until the next start, for a message. Ms.
----@return integer
-function Supervisor:pause()
-  return M.BACK_OFF_MS[math.min(math.max(#self.deaths, 1), #M.BACK_OFF_MS)]
 end
 
 return M
