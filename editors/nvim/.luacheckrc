@@ -6,4 +6,4 @@ max_line_length = false -- stylua decides about lines
 self = false
 exclude_files = { 'lua/callboard/protocol.lua' } -- nothing but annotations, generated
 
-files['tests'] = { std = '+busted' }
+files['tests'] = { std = '+busted', globals = { 'vim' } }

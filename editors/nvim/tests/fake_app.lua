@@ -49,7 +49,11 @@ function M.install()
     end, self.asked)
   end
 
-  local kept = { app = package.loaded['callboard.app'], chat = package.loaded['callboard.ui.chat'], notify = vim.notify }
+  local kept = {
+    app = package.loaded['callboard.app'],
+    chat = package.loaded['callboard.ui.chat'],
+    notify = vim.notify,
+  }
   package.loaded['callboard.app'] = {
     get = function()
       return app

@@ -24,6 +24,7 @@ def run_specs(nvim: Path, home: Path, *specs: Path) -> tuple[int, str]:
         env={
             "PATH": os.environ["PATH"],
             "LANG": "C.UTF-8",
+            "CALLBOARD_TESTS_NVIM": str(nvim),
             "NVIM_LOG_FILE": str(home / "nvim.log"),
             **{name: str(folder) for name, folder in folders.items()},
         },

@@ -45,12 +45,16 @@ end
 local function supervise(app)
   local function later(ms, fn)
     local timer = assert(vim.uv.new_timer())
-    timer:start(ms, 0, vim.schedule_wrap(function()
-      if not timer:is_closing() then
-        timer:close()
-        fn()
-      end
-    end))
+    timer:start(
+      ms,
+      0,
+      vim.schedule_wrap(function()
+        if not timer:is_closing() then
+          timer:close()
+          fn()
+        end
+      end)
+    )
     return function()
       if not timer:is_closing() then
         timer:close()
@@ -63,7 +67,11 @@ local function supervise(app)
       return require('callboard.rpc.locate').find(options, vim.uv.cwd() or '.')
     end,
     start = function(cmd, handlers)
-      return require('callboard.rpc.client').start(cmd, { cwd = options.cwd, env = options.env }, handlers)
+      return require('callboard.rpc.client').start(
+        cmd,
+        { cwd = options.cwd, env = options.env },
+        handlers
+      )
     end,
     initialize = function()
       return app:initialize()
@@ -84,7 +92,10 @@ local function supervise(app)
     end,
     exited = function(exit, expected)
       app.questions = {}
-      events.emit('CallboardServerExit', { code = exit.code, signal = exit.signal, expected = expected })
+      events.emit(
+        'CallboardServerExit',
+        { code = exit.code, signal = exit.signal, expected = expected }
+      )
     end,
   })
 end
@@ -233,13 +244,14 @@ function App:approval_event(event)
     local id = event.data.approvalId
     self:withdraw(id)
     if Approvals.remove(self.approvals, id) then
-      events.emit('CallboardApprovalResolved', {
-        approvalId = id,
-        outcome = event.data.resolution.outcome,
-        by = event.data.resolution.by,
-      })
       self:tell('approvals')
     end
+    -- Also of what this editor has answered itself, and no longer waits.
+    events.emit('CallboardApprovalResolved', {
+      approvalId = id,
+      outcome = event.data.resolution.outcome,
+      by = event.data.resolution.by,
+    })
   end
   self:refresh(event.sessionId)
 end
@@ -270,7 +282,11 @@ function App:session_event(event)
         return change.path
       end, changes))
     end
-  elseif event.type == 'mode_changed' or event.type == 'model_changed' or event.type == 'turn_parked' then
+  elseif
+    event.type == 'mode_changed'
+    or event.type == 'model_changed'
+    or event.type == 'turn_parked'
+  then
     self:refresh(event.sessionId)
   end
 end
@@ -404,7 +420,12 @@ function App:answer(approval, option, feedback, done)
     idempotencyKey = self:new_key(),
   }, function(err)
     local kind = err and err.data and err.data.kind
-    if not err or kind == 'alreadyResolved' or kind == 'approvalExpired' or kind == 'approvalNotFound' then
+    if
+      not err
+      or kind == 'alreadyResolved'
+      or kind == 'approvalExpired'
+      or kind == 'approvalNotFound'
+    then
       self:withdraw(approval.approvalId)
       if Approvals.remove(self.approvals, approval.approvalId) then
         self:tell('approvals')
@@ -413,7 +434,9 @@ function App:answer(approval, option, feedback, done)
     if kind == 'alreadyResolved' then
       local resolution = err.data.resolution or {}
       local by = resolution.by and (resolution.by.name or resolution.by.kind) or 'somebody else'
-      notify.info(('%s was %s by %s already'):format(approval.title, resolution.outcome or 'answered', by))
+      notify.info(
+        ('%s was %s by %s already'):format(approval.title, resolution.outcome or 'answered', by)
+      )
     elseif err then
       notify.failed('answer ' .. approval.title, err)
     end

@@ -321,7 +321,16 @@ M.commands = {
   help = {
     desc = 'Show the help',
     run = function()
-      vim.cmd.help('callboard')
+      if pcall(vim.cmd.help, 'callboard.txt') then
+        return
+      end
+      -- Where nobody has made tags of it, the page itself is there.
+      local page = vim.api.nvim_get_runtime_file('doc/callboard.txt', false)[1]
+      if not page then
+        return require('callboard.notify').warn('the help page is missing; install the plugin anew')
+      end
+      vim.cmd('split ' .. vim.fn.fnameescape(page))
+      vim.bo.filetype, vim.bo.readonly, vim.bo.modifiable = 'help', true, false
     end,
   },
 }
@@ -368,9 +377,12 @@ end
 
 ---@param lead string
 ---@param line string
+---@param column integer? of the cursor
 ---@return string[]
-function M.complete(lead, line)
-  local words = vim.split(vim.trim(line:match('Callboard!?%s+(.*)$') or ''), '%s+')
+function M.complete(lead, line, column)
+  -- A command may be abbreviated, and have a range before it.
+  local typed = line:sub(1, column or #line):match('%u%a*!?%s+(.*)$')
+  local words = vim.split(vim.trim(typed or ''), '%s+')
   local candidates
   if #words < 1 or (#words == 1 and (lead ~= '' or words[1] == '')) then
     candidates = M.names()

@@ -67,7 +67,8 @@ local DEFAULTS = {
 local function at_least(low)
   return function(value)
     return type(value) == 'number' and value >= low and value == value
-  end, 'a number of ' .. low .. ' or more'
+  end,
+    'a number of ' .. low .. ' or more'
 end
 
 local function keys(value)
@@ -75,9 +76,11 @@ local function keys(value)
 end
 
 local function strings(value)
-  return type(value) == 'table' and #value > 0 and vim.iter(value):all(function(item)
-    return type(item) == 'string'
-  end)
+  return type(value) == 'table'
+    and #value > 0
+    and vim.iter(value):all(function(item)
+      return type(item) == 'string'
+    end)
 end
 
 local RULES = {
@@ -200,10 +203,7 @@ function M.setup(given)
   complaints = warnings
   if #warnings > 0 then
     table.sort(warnings)
-    local text = 'Callboard: ' .. table.concat(warnings, '\n') .. '\n(see :help callboard-options)'
-    vim.schedule(function()
-      vim.notify(text, vim.log.levels.WARN, { title = 'Callboard' })
-    end)
+    require('callboard.notify').warn(table.concat(warnings, '\n') .. '\n(see :help callboard-options)')
   end
   return options
 end

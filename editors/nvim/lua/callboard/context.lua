@@ -79,7 +79,10 @@ function M.read(params, reply)
   local ok, path = pcall(vim.uri_to_fname, params.uri)
   local buf = ok and vim.fn.bufnr('^' .. vim.fn.escape(path, '*?[]{}\\,^$') .. '$') or -1
   if buf == -1 or not vim.api.nvim_buf_is_loaded(buf) or not is_file(buf) then
-    return reply(nil, { code = -31702, message = ('no buffer of this editor holds %s'):format(tostring(params.uri)) })
+    return reply(nil, {
+      code = -31702,
+      message = ('no buffer of this editor holds %s'):format(tostring(params.uri)),
+    })
   end
   local first, last = 0, -1
   if params.range then

@@ -8,7 +8,7 @@ local M = {}
 ---| 'CallboardToolStarted' data: sessionId, callId, name, title
 ---| 'CallboardToolEnded' data: sessionId, callId, name, status
 ---| 'CallboardApprovalRequested' data: the approval
----| 'CallboardApprovalResolved' data: approvalId, outcome
+---| 'CallboardApprovalResolved' data: approvalId, outcome, by
 ---| 'CallboardServerReady' data: version
 ---| 'CallboardServerExit' data: code, signal, expected
 ---| 'CallboardStatus' something that a statusline shows has changed

@@ -49,6 +49,11 @@ function M.editor()
       'Put the folder of the plugin on the runtimepath; where plugins are loaded late, give cmd = "Callboard".'
     )
   end
+  if #vim.fn.getcompletion('callboard-options', 'help') > 0 then
+    found[3] = finding('ok', ':help callboard is there')
+  else
+    found[3] = finding('warn', ':help callboard has no tags', ':helptags ALL makes them.')
+  end
   return found
 end
 

@@ -43,6 +43,21 @@ function M.compare(file)
   return { now = now, before = Changes.before(now.text, file.chain) }
 end
 
+---Writes a file, and has its buffer take it in if it may.
+---@param file callboard.ChangedFile
+---@param real string
+---@param content callboard.Text
+---@param form callboard.Form?
+---@return string? fault
+local function write(file, real, content, form)
+  local fault = files.write(real, content, form)
+  local buf = not fault and files.buffer(file.path)
+  if buf then
+    files.refresh(buf)
+  end
+  return fault
+end
+
 ---What could not be taken back.
 ---@param comparison callboard.Comparison
 ---@return string? as "hunk 2 (lines 4 to 9) was changed since"
@@ -120,13 +135,13 @@ local function put(file, comparison, real)
   if before.text == nil then
     return remove(file, comparison, real)
   elseif comparison.now.text == nil then
-    return files.write(real, before.text)
+    return write(file, real, before.text)
   elseif before.taken == 0 then
     return M.missed(comparison) or 'nothing of the change is in it any more'
   elseif comparison.now.buf then
     return into_buffer(comparison)
   end
-  local fault = files.write(real, before.text, comparison.now.form)
+  local fault = write(file, real, before.text, comparison.now.form)
   if fault then
     return fault
   end

@@ -171,8 +171,8 @@ describe('usage', function()
       '              runs  requests  tokens in  cached  out  cost',
       'a/b              1         1          ?       ?    ?     ?',
       'this session     1         1          ?       ?    ?     ?',
-      'The tokens of 1 run: not, or not all, known.',
-      'The cost of 1 run: not, or not all, known.',
+      'Tokens: unknown or incomplete for 1 run.',
+      'Cost: unknown or incomplete for 1 run.',
     }, lines)
   end)
 

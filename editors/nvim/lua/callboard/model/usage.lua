@@ -47,7 +47,7 @@ end
 ---@param count integer
 ---@return string
 local function unknown(what, count)
-  return ('%s of %d run%s: not, or not all, known.'):format(what, count, count == 1 and '' or 's')
+  return ('%s: unknown or incomplete for %d run%s.'):format(what, count, count == 1 and '' or 's')
 end
 
 ---@param cells string[][]
@@ -92,10 +92,10 @@ function M.lines(result, session)
   end
   local tree = result.tree
   if (tree.unknownTokens or 0) > 0 then
-    lines[#lines + 1] = unknown('The tokens', tree.unknownTokens)
+    lines[#lines + 1] = unknown('Tokens', tree.unknownTokens)
   end
   if (tree.unknownCost or 0) > 0 then
-    lines[#lines + 1] = unknown('The cost', tree.unknownCost)
+    lines[#lines + 1] = unknown('Cost', tree.unknownCost)
   end
   local context = session and session.usage and session.usage.contextTokens
   if context then

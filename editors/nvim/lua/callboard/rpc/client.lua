@@ -227,7 +227,9 @@ function Client:request(method, params, callback)
   self.next_id = self.next_id + 1
   local id = self.next_id
   self.waiting[id] = callback
-  if not self:send({ jsonrpc = '2.0', id = id, method = method, params = params or vim.empty_dict() }) then
+  if
+    not self:send({ jsonrpc = '2.0', id = id, method = method, params = params or vim.empty_dict() })
+  then
     self.waiting[id] = nil
     return nil
   end

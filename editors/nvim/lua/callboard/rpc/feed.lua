@@ -46,7 +46,12 @@ function Feed:subscribe(following)
     if following.closed or generation ~= following.generation then
       if result then
         self.over[result.subscriptionId] = true
-        self.server:request('event/unsubscribe', { subscriptionId = result.subscriptionId }, function() end, { once = true })
+        self.server:request(
+          'event/unsubscribe',
+          { subscriptionId = result.subscriptionId },
+          function() end,
+          { once = true }
+        )
       end
       return
     end
@@ -90,7 +95,12 @@ function Feed:follow(following)
     if following.id then
       self.by_id[following.id] = nil
       self.over[following.id] = true
-      self.server:request('event/unsubscribe', { subscriptionId = following.id }, function() end, { once = true })
+      self.server:request(
+        'event/unsubscribe',
+        { subscriptionId = following.id },
+        function() end,
+        { once = true }
+      )
     end
   end
 end

@@ -34,7 +34,8 @@ local function environments(cwd)
   local programs = {}
   for _, folder in ipairs(folders) do
     for _, name in ipairs({ '.venv', 'venv' }) do
-      programs[#programs + 1] = WINDOWS and vim.fs.joinpath(folder, name, 'Scripts', 'callboard.exe')
+      programs[#programs + 1] = WINDOWS
+          and vim.fs.joinpath(folder, name, 'Scripts', 'callboard.exe')
         or vim.fs.joinpath(folder, name, 'bin', 'callboard')
     end
   end
@@ -53,7 +54,10 @@ function M.find(options, cwd, finding)
     local program = vim.fn.expand(options.cmd[1])
     local path = finding.executable(program)
     if not path then
-      return nil, ('server.cmd names %s, which is not there or cannot be run. Correct the option, or leave it out.'):format(options.cmd[1])
+      return nil,
+        ('server.cmd names %s, which is not there or cannot be run. Correct the option, or leave it out.'):format(
+          options.cmd[1]
+        )
     end
     return { cmd = vim.list_extend({ path }, options.cmd, 2), how = 'server.cmd' }
   end
@@ -68,7 +72,11 @@ function M.find(options, cwd, finding)
   end
   local python = finding.executable('python3') or finding.executable('python')
   if python then
-    return { cmd = { python, '-m', 'callboard', 'serve' }, how = 'a Python that may have it', guess = true }
+    return {
+      cmd = { python, '-m', 'callboard', 'serve' },
+      how = 'a Python that may have it',
+      guess = true,
+    }
   end
   return nil, M.missing(cwd)
 end

@@ -177,7 +177,11 @@ end
 function Supervisor:greeted(result)
   local handshake = vim.tbl_get(result or {}, 'capabilities', 'experimental', 'callboard')
   if type(handshake) ~= 'table' or not handshake.protocolVersion then
-    self.refusal = { message = ('%s is another program: it does not speak the protocol of Callboard'):format(self.found.cmd[1]) }
+    self.refusal = {
+      message = ('%s is another program: it does not speak the protocol of Callboard'):format(
+        self.found.cmd[1]
+      ),
+    }
     return self.client:stop(M.GRACE_MS)
   end
   self:timer()
@@ -219,12 +223,17 @@ end
 ---  callback hears of kind `serverGone`.
 ---@return fun() cancel its callback is not called any more
 function Supervisor:request(method, params, callback, opts)
-  local pending = { method = method, params = params, callback = callback, once = opts and opts.once }
+  local pending =
+    { method = method, params = params, callback = callback, once = opts and opts.once }
   if self.state == 'failed' then
     local failure = self.failure
     vim.schedule(function()
       if not pending.dropped then
-        callback({ code = 0, message = failure and failure.message or '', data = { kind = 'noServer' } })
+        callback({
+          code = 0,
+          message = failure and failure.message or '',
+          data = { kind = 'noServer' },
+        })
       end
     end)
     return function()
@@ -291,7 +300,11 @@ function Supervisor:exited(exit)
   for _, pending in ipairs(asked) do
     pending.id = nil
     if pending.once then
-      pending.callback({ code = 0, message = 'the server has ended', data = { kind = 'serverGone' } })
+      pending.callback({
+        code = 0,
+        message = 'the server has ended',
+        data = { kind = 'serverGone' },
+      })
     else
       again[#again + 1] = pending
     end
@@ -317,7 +330,10 @@ function Supervisor:exited(exit)
   table.insert(self.deaths, now)
   if #self.deaths >= M.DEATHS then
     return self:fail(
-      ('%s, %d times in a row. :Callboard restart tries again; :checkhealth callboard says more.'):format(why, #self.deaths),
+      ('%s, %d times in a row. :Callboard restart tries again; :checkhealth callboard says more.'):format(
+        why,
+        #self.deaths
+      ),
       exit.stderr
     )
   end

@@ -11,7 +11,8 @@ function M.line(opts, done)
   vim.bo[buf].filetype = 'callboard-ask'
   local default = require('callboard.model.text').one_line(opts.default or '')
   vim.api.nvim_buf_set_lines(buf, 0, -1, false, { default })
-  local title = require('callboard.model.text').one_line(opts.title, math.max(20, vim.o.columns - 12))
+  local title =
+    require('callboard.model.text').one_line(opts.title, math.max(20, vim.o.columns - 12))
   local width = math.max(40, vim.fn.strdisplaywidth(title) + 4, math.min(#default + 10, 100))
   width = math.min(width, vim.o.columns - 4)
   local from = vim.api.nvim_get_current_win()

@@ -72,7 +72,11 @@ function M.file_window()
   for _, win in ipairs(candidates) do
     if win ~= 0 and vim.api.nvim_win_is_valid(win) then
       local buf = vim.api.nvim_win_get_buf(win)
-      if vim.api.nvim_win_get_config(win).relative == '' and not vim.b[buf].callboard and vim.bo[buf].buftype == '' then
+      if
+        vim.api.nvim_win_get_config(win).relative == ''
+        and not vim.b[buf].callboard
+        and vim.bo[buf].buftype == ''
+      then
         return win
       end
     end

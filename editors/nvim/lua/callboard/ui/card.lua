@@ -254,8 +254,8 @@ function M.block(item, look)
   end
   local block = { lines = { head(item, look, result and #below or 0) } }
   vim.list_extend(block.lines, below)
-  if #below > 0 then
-    block.fold = { first = 0, last = #below, closed = result ~= nil }
+  if #below > 0 and result then
+    block.fold = { first = 0, last = #below }
   end
   return block
 end

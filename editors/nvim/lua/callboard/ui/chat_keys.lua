@@ -118,7 +118,7 @@ local function move(chat, step, wanted)
   for _, block in ipairs(chat.view.blocks) do
     local item = chat.view.transcript.by_id[block.id]
     if item and wanted(item) then
-      local at = chat.view:row(block.id) + 1
+      local at = chat.view:row(block.id, true) + 1
       if step > 0 and at > row then
         best = at
         break

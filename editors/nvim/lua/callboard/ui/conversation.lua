@@ -149,7 +149,9 @@ function Conversation:look()
   return {
     icons = options.icons,
     fold_lines = options.fold_lines,
-    agent = record and record.profile or 'Agent',
+    agent = record and (record.parentId and record.title or record.profile) or 'default',
+    parent = record and record.parentId or nil,
+    room = record ~= nil and #(record.members or {}) > 0,
     speakers = self.view.transcript.speakers,
     cwd = record and record.cwd or self.cwd,
   }

@@ -19,8 +19,10 @@ local M = {}
 ---@type callboard.Shown?
 local shown
 
-local counted = function(count)
-  return ('%d file%s'):format(count, count == 1 and '' or 's')
+---@param count integer
+---@return string
+local function counted(count)
+  return require('callboard.ui.changes_page').counted(count, 'file')
 end
 
 ---@param tracked callboard.Tracked
@@ -99,11 +101,14 @@ local function left_bar(tracked, file, comparison)
     word = 'before: no such file'
   end
   local missed = reverting.missed(comparison)
-  local note = missed
-      and ('  %%#CallboardApproval#not taken back: %s%%*'):format(text.bar(missed, 120))
-    or ''
+  if missed then
+    return (' %%#CallboardHeading#%s%%*  %%#CallboardApproval#not taken back: %s%%*%%<'):format(
+      word,
+      text.bar(missed, 200)
+    )
+  end
   local name = text.bar(tracked:short(file.old_path or file.path))
-  return (' %%#CallboardHeading#%s%%*  %%<%s%s'):format(word, name, note)
+  return (' %%#CallboardHeading#%s%%*  %%<%s'):format(word, name)
 end
 
 ---@param tracked callboard.Tracked
@@ -371,7 +376,8 @@ function M.show(tracked, path)
     local file = shown == from and tracked:file(from.path)
     if file and from.file and view:open() and not same(file, from.file) then
       vim.schedule(function()
-        if shown == from and view:open() then
+        local seen = shown == from and from.tracked:file(from.path)
+        if seen and view:open() and not same(seen, from.file) then
           render(from, true)
         end
       end)
@@ -432,9 +438,6 @@ function M.reject_files(tracked, list)
     end
     if #done > 0 then
       tracked:settle(done, 'rejected')
-      require('callboard.ui.changes').touched(vim.tbl_map(function(file)
-        return file.path
-      end, done))
     end
     local what = #done == 1 and name_of(tracked, done[1]) or counted(#done)
     if #notes > 0 then

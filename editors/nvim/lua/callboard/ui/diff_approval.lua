@@ -244,14 +244,14 @@ render = function(from, keep)
   end
 end
 
----It was answered, here or elsewhere.
+---It was answered, by somebody else.
 ---@param from callboard.ShownApproval
----@param what string
+---@param what string? what came of it, as soon as that is known
 local function over(from, what)
-  if from.over or from.answering then
+  if from.answering or (from.over and not what) then
     return
   end
-  from.over = what
+  from.over = what or 'answered'
   if from.view:open() then
     from.view:set_keys(keys_of(from))
     from.view:say('right', right_bar(from))
@@ -277,7 +277,7 @@ local function follow(from)
     end,
     app():on('approvals', function()
       if not Approvals.get(app().approvals, id) then
-        over(from, 'answered')
+        over(from)
       end
     end),
   }

@@ -39,14 +39,28 @@ function M.new(layout)
   return setmetatable({ layout = layout, keyed = {} }, View)
 end
 
+---The scratch buffer of that name, if a diff shows it.
+---@param name string
+---@return integer?
+local function own(name)
+  for _, buf in ipairs(vim.api.nvim_list_bufs()) do
+    if vim.b[buf].callboard_diff and vim.api.nvim_buf_get_name(buf) == name then
+      return buf
+    end
+  end
+end
+
 ---A scratch buffer that shows a text.
 ---@param name string
 ---@param content string[] lines
 ---@param like string? path of the file that it is a version of
 ---@return integer
 function M.scratch(name, content, like)
-  local buf = buffers.create(text.one_line(name), 'callboard-diff')
+  name = text.one_line(name)
+  local buf = own(name) or buffers.create(name, 'callboard-diff')
+  vim.b[buf].callboard_diff = true
   vim.bo[buf].bufhidden = 'wipe'
+  vim.bo[buf].readonly = false
   vim.bo[buf].modifiable = true
   vim.api.nvim_buf_set_lines(buf, 0, -1, false, content)
   vim.bo[buf].modified = false

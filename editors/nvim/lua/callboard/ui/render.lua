@@ -1,5 +1,6 @@
 -- What an item of the transcript looks like, as lines. It only looks at what it is given.
 local card = require('callboard.ui.card')
+local frames = require('callboard.model.frames')
 local stream = require('callboard.ui.stream')
 local text = require('callboard.model.text')
 
@@ -8,14 +9,25 @@ local M = {}
 ---@class callboard.Look How things are shown.
 ---@field icons 'text'|'nerd'
 ---@field fold_lines integer longer outputs are cut to so many lines
----@field agent string what the agent is called where nobody said otherwise
----@field speakers table<string, string>? by turn
+---@field agent string what the agent is called
+---@field parent string? the session that its agent was started by
+---@field room boolean? several agents speak here
+---@field speakers table<string, string>? who of them, by turn
 ---@field cwd string? paths below it are shown from there
 
 ---@class callboard.Block An item as lines.
 ---@field lines callboard.Line[]
----@field fold { first: integer, last: integer, closed: boolean }? offsets of lines
+---@field fold { first: integer, last: integer }? offsets of lines that are folded at first
 ---@field stream callboard.StreamState? its text ends the block, and more can be appended
+---@field first integer? offset of the line below the heading
+---@field heading boolean? it has one
+---@field prose callboard.Prose? the lines below the heading are markdown
+
+---@class callboard.Prose
+---@field lines integer? so many; nil while more of them come
+---@field pieces callboard.Pieces? how it is coloured, once it is seen
+---@field rest string? the end that streams, as it was coloured last
+---@field end_piece callboard.Piece?
 
 ---@alias callboard.Target
 ---| { kind: 'file', path: string, line: integer? }
@@ -28,6 +40,38 @@ local M = {}
 
 local SPEAKING = { prompt = true, answer = true, thought = true, tool = true }
 
+---The frame around what others said.
+---@param item callboard.Item
+---@return callboard.Framed?
+local function framed(item)
+  local frame = item.kind == 'prompt' and frames.open(item.text) or nil
+  local mine = not item.author or item.author.kind == 'person'
+  return frame and (not mine or frame.kind == 'interrupt') and frame or nil
+end
+
+---@param name string?
+---@return string
+local function called(name)
+  return text.one_line((not name or name == 'default') and 'Agent' or name, 40)
+end
+
+---Who has written a prompt.
+---@param item callboard.Item
+---@param look callboard.Look
+---@return string
+local function writer(item, look)
+  local author = item.author
+  if not author or author.kind == 'person' then
+    return 'You'
+  elseif author.kind == 'agent' then
+    return author.id ~= nil and author.id == look.parent and 'From its parent'
+      or 'From ' .. called(author.name)
+  end
+  local name = text.one_line(author.name, 40)
+  return name == author.kind and ('From the %s'):format(name)
+    or ('From %s %s'):format(text.one_line(author.kind, 20), name)
+end
+
 ---Who speaks: what a heading would say. Nil for what nobody says.
 ---@param item callboard.Item
 ---@param look callboard.Look
@@ -35,29 +79,34 @@ local SPEAKING = { prompt = true, answer = true, thought = true, tool = true }
 local function speaker(item, look)
   if not SPEAKING[item.kind] then
     return nil
+  elseif item.kind == 'prompt' then
+    return writer(item, look)
+  elseif look.room then
+    return called(
+      item.author and item.author.name or (look.speakers or {})[item.turn_id or ''] or look.agent
+    )
   end
-  local author = item.author
-  if item.kind ~= 'prompt' then
-    local name = author and author.name or (look.speakers or {})[item.turn_id or '']
-    name = name or look.agent
-    return text.one_line(name == 'default' and 'Agent' or name, 40)
-  elseif not author or author.kind == 'person' then
-    return 'You'
-  end
-  local name = text.one_line(author.name, 40)
-  local kind = ({ agent = 'Agent', peer = 'Peer', schedule = 'Schedule', system = 'System' })[author.kind]
-  return kind and name ~= kind and ('%s %s'):format(kind, name) or name
+  return called(look.agent)
 end
 
 ---@param item callboard.Item
 ---@param look callboard.Look
 ---@return callboard.Line
 local function heading(item, look)
-  local mine = item.kind == 'prompt' and (not item.author or item.author.kind == 'person')
   local said = speaker(item, look)
-  local note = item.steer and ' (steered)' or ''
+  local frame = framed(item)
+  local notes = { item.steer and 'steered' or nil }
+  if frame then
+    notes[#notes + 1] = frame.kind == 'interrupt' and text.one_line(frame.attributes.kind or '', 20)
+      or frame.kind
+    notes[#notes + 1] = frame.attributes.status and text.one_line(frame.attributes.status, 20)
+  end
+  local note = #notes > 0 and (' (%s)'):format(table.concat(notes, ', ')) or ''
   return {
-    { ('── %s%s ──'):format(said, note), mine and 'CallboardUser' or 'CallboardAgent' },
+    {
+      ('── %s%s ──'):format(said, note),
+      said == 'You' and 'CallboardUser' or 'CallboardAgent',
+    },
   }
 end
 
@@ -97,7 +146,9 @@ local kinds = {}
 ---@param look callboard.Look
 ---@return callboard.Block
 function kinds.prompt(item, look)
-  local block = { lines = stream.whole(item.text) }
+  local frame = framed(item)
+  local block = { lines = stream.whole(frame and frame.body or item.text) }
+  block.prose = { lines = #block.lines }
   for _, attachment in ipairs(item.attachments or {}) do
     table.insert(block.lines, attached(attachment, look))
   end
@@ -112,8 +163,9 @@ end
 function kinds.answer(item)
   local state = stream.new('', nil)
   local block = { lines = stream.begin(state, item.text, not item.streaming), stream = state }
+  block.prose = { lines = not item.streaming and #block.lines or nil }
   if not item.streaming then
-    vim.list_extend(block.lines, M.ending(item, state))
+    vim.list_extend(block.lines, M.ending(item))
   end
   return block
 end
@@ -122,27 +174,23 @@ end
 ---@return callboard.Block
 function kinds.thought(item)
   local state = stream.new(card.BAR, 'CallboardThought')
-  local block = { lines = { { { 'Thought', 'CallboardThought' } } }, stream = state }
+  local block = { lines = { { { '  Thought', 'CallboardThought' } } }, stream = state }
   vim.list_extend(block.lines, stream.begin(state, item.text, not item.streaming))
   if not item.streaming then
-    vim.list_extend(block.lines, M.ending(item, state))
+    vim.list_extend(block.lines, M.ending(item))
+    block.fold = { first = 0, last = #block.lines - 1 }
   end
-  block.fold = { first = 0, last = #block.lines - 1, closed = not item.streaming }
   return block
 end
 
 ---What stands below an answer when no more of it comes.
 ---@param item callboard.Item
----@param state callboard.StreamState
 ---@return callboard.Line[]
-function M.ending(item, state)
+function M.ending(item)
   local ending = {}
-  if item.kind == 'answer' and state.fence then
-    -- Else all that follows would be code, too.
-    ending[#ending + 1] = { { state.fence } }
-  end
   if item.partial then
-    ending[#ending + 1] = { { '(cut off here)', 'CallboardDim' } }
+    local bar = item.kind == 'thought' and card.BAR or ''
+    ending[#ending + 1] = { { bar .. '(cut off here)', 'CallboardDim' } }
   end
   if item.blobs then
     ending[#ending + 1] = card.more(item)
@@ -216,8 +264,9 @@ local OUTCOMES = {
 }
 
 ---@param item callboard.Item
+---@param before callboard.Item?
 ---@return callboard.Block
-function kinds.turn(item)
+function kinds.turn(item, _, before)
   local outcome = text.one_line(OUTCOMES[item.outcome] or item.outcome or 'ended', 40)
   local told = { outcome }
   if item.duration_ms then
@@ -226,7 +275,7 @@ function kinds.turn(item)
   vim.list_extend(told, M.usage(item.usage))
   local hl = item.outcome == 'failed' and 'CallboardError' or 'CallboardDim'
   local block = { lines = {} }
-  if item.failure and not item.told then
+  if item.failure and not (before and before.kind == 'error') then
     block.lines = failed(item.failure)
   end
   table.insert(block.lines, { { ('── %s ──'):format(table.concat(told, ' · ')), hl } })
@@ -239,7 +288,7 @@ end
 ---@param look callboard.Look
 ---@return callboard.Block
 function M.block(item, before, look)
-  local drawn, block = pcall(kinds[item.kind] or kinds.notice, item, look)
+  local drawn, block = pcall(kinds[item.kind] or kinds.notice, item, look, before)
   if not drawn then
     -- One that holds what nobody thought of must not keep the others from being seen.
     require('callboard.log').error('%s cannot be shown: %s', item.id, block)
@@ -259,13 +308,11 @@ function M.block(item, before, look)
     above[#above + 1] = heading(item, look)
     block.heading = true
   end
-  if #above > 0 then
-    if block.fold then
-      block.fold.first, block.fold.last = block.fold.first + #above, block.fold.last + #above
-    end
-    block.lines = vim.list_extend(above, block.lines)
-  end
   block.first = #above
+  if block.fold then
+    block.fold.first, block.fold.last = block.fold.first + #above, block.fold.last + #above
+  end
+  block.lines = vim.list_extend(above, block.lines)
   return block
 end
 

@@ -263,7 +263,7 @@ end
 ---@param current string?
 ---@return string
 local function model_line(model, current)
-  local parts = { (model.modelId == current and '* ' or '  ') .. text.one_line(model.modelId, 60) }
+  local parts = { (model.modelId == current and '* ' or '  ') .. text.one_line(model.modelId, 100) }
   if not model.available then
     parts[#parts + 1] = 'not available: ' .. text.one_line(model.reason or 'no reason was given', 80)
   elseif model.contextWindow then
@@ -302,9 +302,9 @@ function M.model(id, name)
 end
 
 local MODES = {
-  { 'ask', 'asks before it changes a file or runs a command' },
-  { 'plan', 'reads and plans; changes nothing' },
-  { 'work', 'changes files of the folder by itself, asks for the rest' },
+  { 'ask', 'reads and answers; changes nothing' },
+  { 'plan', 'reads and makes a plan; changes nothing' },
+  { 'work', 'changes files and runs commands, as far as it is allowed' },
 }
 
 ---@param id string

@@ -11,8 +11,6 @@ local M = {}
 ---@field width integer bytes in the last line that is shown
 ---@field prefix string before each line
 ---@field hl string?
----@field fence string? what would close the code that is open
----@field private line string the beginning of the last line, while it may still open or close code
 local State = {}
 State.__index = State
 
@@ -31,7 +29,6 @@ function M.new(prefix, hl)
     width = #prefix,
     prefix = prefix,
     hl = hl,
-    line = '',
   }, State)
 end
 
@@ -66,45 +63,20 @@ local function last_word(raw, from, to)
   return to
 end
 
----@private
----@param line string a line as far as it is known
----@param whole boolean
-function State:fences(line, whole)
-  if not whole then
-    return
-  end
-  local marks, rest = line:match('^ ? ? ?(```+)(.*)$')
-  if not marks then
-    marks, rest = line:match('^ ? ? ?(~~~+)(.*)$')
-  end
-  if not marks then
-    return
-  elseif not self.fence then
-    if marks:byte() ~= 96 or not rest:find('`', 1, true) then
-      self.fence = marks
-    end
-  elseif marks:byte() == self.fence:byte() and #marks >= #self.fence and not rest:find('%S') then
-    self.fence = nil
-  end
-end
-
 ---A line in pieces that are not too long, cut between characters.
 ---@param line string
----@param room integer bytes in the first
+---@param room integer bytes in the first; it may be empty
+---@param full integer bytes in the others
 ---@return string[]
-local function pieces(line, room)
-  if #line <= room then
-    return { line }
-  end
+local function pieces(line, room, full)
   local out, from = {}, 1
   while #line - from + 1 > room do
-    local to = from + room - 1
-    while to > from and line:byte(to + 1) >= 0x80 and line:byte(to + 1) < 0xC0 do
+    local to = from + math.max(room, 0) - 1
+    while to >= from and line:byte(to + 1) >= 0x80 and line:byte(to + 1) < 0xC0 do
       to = to - 1
     end
     out[#out + 1] = line:sub(from, to)
-    from = to + 1
-    room = M.MAX_LINE
+    from, room = to + 1, full
   end
   out[#out + 1] = line:sub(from)
   return out
@@ -127,10 +99,6 @@ function State:more(raw, over)
     from = math.min(first, to + 1)
   end
   if to < from then
-    if over then
-      self:fences(self.line, true)
-      self.line = ''
-    end
     return nil
   end
   local split = text.lines(raw:sub(from, to))
@@ -138,18 +106,13 @@ function State:more(raw, over)
   self.seam = raw:sub(math.max(1, to - SEAM + 1), to)
   local out = {}
   for i, line in ipairs(split) do
-    local begun = i == 1 and self.line or ''
-    self.line = #begun < 256 and begun .. line or begun
-    self:fences(self.line, i < #split or over)
-    local room = i == 1 and math.max(M.MAX_LINE - self.width, 1) or M.MAX_LINE
-    for j, piece in ipairs(pieces(line, room)) do
+    local full = M.MAX_LINE - #self.prefix
+    local room = i == 1 and M.MAX_LINE - self.width or full
+    for j, piece in ipairs(pieces(line, room, full)) do
       local fresh = not (i == 1 and j == 1)
       out[#out + 1] = (fresh and self.prefix or '') .. piece
       self.width = (fresh and 0 or self.width) + #out[#out]
     end
-  end
-  if over then
-    self.line = ''
   end
   return out
 end
@@ -183,12 +146,7 @@ end
 ---@param raw string
 ---@return callboard.Line[]
 function M.whole(raw)
-  local state = M.new('', nil)
-  local shown = M.begin(state, raw, true)
-  if state.fence then
-    shown[#shown + 1] = { { state.fence } }
-  end
-  return shown
+  return M.begin(M.new('', nil), raw, true)
 end
 
 return M

@@ -2,6 +2,7 @@
 -- appended. All that comes within a moment is one write, and no timer runs while there is nothing to write.
 local folds = require('callboard.ui.folds')
 local lines = require('callboard.ui.lines')
+local markdown = require('callboard.ui.markdown')
 local readers = require('callboard.ui.readers')
 local render = require('callboard.ui.render')
 
@@ -19,6 +20,7 @@ local M = {}
 ---@field top callboard.Drawn what stands above them
 ---@field tail callboard.Drawn what stands below them
 ---@field transcript callboard.Transcript
+---@field unfolded table<string, true> blocks whose folds somebody has opened
 ---@field private opts callboard.ViewOptions
 ---@field private limit integer
 ---@field private dirty string[] ids
@@ -57,9 +59,11 @@ function M.new(opts, transcript)
     marked = {},
     all_new = true,
     tail_new = true,
+    unfolded = {},
     waiting = false,
     last = -math.huge,
   }, View)
+  markdown.paint(self)
   return self
 end
 
@@ -246,6 +250,7 @@ function View:write_dirty()
     return self:write_all()
   end
   fresh = math.max(fresh, #items - self.limit + 1)
+  self.tail_new = self.tail_new or #self.blocks == 0
   local row = self:rows() - self.tail.height
   for i = fresh, #items do
     local block = self:render(i)
@@ -309,7 +314,7 @@ function View:append(block, item, row)
   local column = stream.width
   local over = not item.streaming
   local more = stream:more(item.text, over)
-  local ending = over and render.ending(item, stream) or {}
+  local ending = over and render.ending(item) or {}
   if more then
     local modifiable = vim.bo[self.buf].modifiable
     vim.bo[self.buf].modifiable = true
@@ -331,14 +336,17 @@ function View:append(block, item, row)
       strict = false,
     })
   end
+  if over and block.prose then
+    block.prose = { lines = block.height - block.first }
+  end
   if #ending > 0 then
     self:set(row + block.height, row + block.height, ending)
     block.height = block.height + #ending
   end
   if over then
     block.over = true
-    if block.fold then
-      block.fold.last, block.fold.closed = block.height - 1, true
+    if item.kind == 'thought' then
+      block.fold = { first = block.first, last = block.height - 1 }
       folds.make_one(self, block, row)
     end
   end
@@ -397,14 +405,19 @@ function View:at(row)
 end
 
 ---@param id string
----@return integer? row 0-based, of its first line that says something
-function View:row(id)
+---@param heading boolean? with the line that says who speaks, where there is one
+---@return integer? row 0-based, of its first line
+function View:row(id, heading)
   local block = self.by_id[id]
-  return block and self:row_of(block) + (block.first or 0) - (block.heading and 1 or 0) or nil
+  if not block then
+    return nil
+  end
+  return self:row_of(block) + block.first - (heading and block.heading and 1 or 0)
 end
 
 function View:close()
   self.waiting = false
+  markdown.forget(self)
   if self.timer and not self.timer:is_closing() then
     self.timer:stop()
     self.timer:close()

@@ -74,12 +74,14 @@ function M.text(head, now, width)
   for _, part in ipairs(used) do
     right[#right + 1] = text.bar(part)
   end
+  local middle, rest = table.concat(about, ' · '), table.concat(right, ' · ')
+  local taken = vim.fn.strdisplaywidth(words .. middle .. rest) + 8
   return ('%%#CallboardHeading# %s %%* %%#%s#%s%%*  %%<%%#CallboardDim#%s%%=%s %%*'):format(
-    text.bar(head.title, math.max(12, math.min(40, width - vim.fn.strdisplaywidth(words) - 24))),
+    text.bar(head.title, math.max(12, math.min(40, width - taken))),
     hl,
     text.bar(words),
-    table.concat(about, ' · '),
-    table.concat(right, ' · ')
+    middle,
+    rest
   )
 end
 

@@ -1,0 +1,187 @@
+-- Text that is not in the log yet: pieces of a message, numbered, and the draft that fills their holes. Pure.
+local items = require('callboard.model.items')
+
+local M = {}
+
+---Bytes of a running tool's output that are kept; its result has all of it.
+local OUTPUT_LIMIT = 64 * 1024
+
+---@param kind 'answer'|'thought'
+---@param message_id string
+---@return string
+function M.id(kind, message_id)
+  return kind == 'thought' and message_id .. ':thought' or message_id
+end
+
+---@param t callboard.Transcript
+---@param kind string
+---@param message_id string
+---@return callboard.Stream
+local function stream_of(t, kind, message_id)
+  local key = kind .. ':' .. message_id
+  t.streams[key] = t.streams[key] or { next = 0, held = {} }
+  return t.streams[key]
+end
+
+---No more comes of a message, or of a call's output.
+---@param t callboard.Transcript
+---@param message_id string
+function M.finish(t, message_id)
+  t.said[message_id] = true
+  for _, kind in ipairs({ 'answer', 'thought', 'tool_output' }) do
+    t.streams[kind .. ':' .. message_id] = nil
+  end
+end
+
+---The turn is over: whatever still streamed was cut off, unless it came to its end.
+---@param t callboard.Transcript
+---@param change callboard.Change
+---@param completed boolean
+function M.cut(t, change, completed)
+  for i = #t.items, 1, -1 do
+    local item = t.items[i]
+    if item.kind == 'turn' then
+      break
+    elseif item.streaming then
+      items.set_text(item, item.text)
+      item.streaming, item.partial = nil, not completed or nil
+      items.touch(change, item.id)
+    end
+  end
+  t.streams = {}
+end
+
+---The message is in the log: what it says takes the place of what was streamed.
+---@param t callboard.Transcript
+---@param change callboard.Change
+---@param event callboard.Event
+---@param kind 'answer'|'thought'
+---@param text string
+function M.settle(t, change, event, kind, text)
+  local data = event.data
+  local id = M.id(kind, data.messageId)
+  local item = t.by_id[id]
+  if text == '' and not (item and item.text ~= '') then
+    items.remove(t, change, id)
+    return
+  end
+  item = item or items.add(t, change, event, { id = id, kind = kind })
+  item.seq, item.placed, item.at, item.turn_id = event.seq, event.seq, event.at, event.turnId
+  item.author, item.streaming = data.author, nil
+  item.partial = data.partial or nil
+  items.set_text(item, text ~= '' and text or item.text)
+  item.blobs = data._blobs
+  items.touch(change, id)
+end
+
+---@param t callboard.Transcript
+---@param delta callboard.EventDelta
+---@return callboard.Change?
+local function output(t, delta)
+  local item = t.by_id[delta.messageId]
+  if not item or item.result then
+    return nil
+  end
+  local stream = stream_of(t, delta.kind, delta.messageId)
+  if delta.index < stream.next then
+    return nil
+  end
+  -- No draft has a tool's output: what is missing stays so until its result.
+  local missing = delta.index > stream.next and '\n…\n' or ''
+  if items.append(item, missing .. delta.text) > 2 * OUTPUT_LIMIT then
+    items.set_text(item, '…' .. item.text:sub(-OUTPUT_LIMIT):gsub('^[^\n]*', '', 1))
+  end
+  item.streaming = true
+  stream.next = delta.index + (delta.count or 1)
+  local change = items.nothing()
+  items.touch(change, item.id)
+  return change
+end
+
+---@param t callboard.Transcript
+---@param change callboard.Change
+---@param kind 'answer'|'thought'
+---@param from { messageId: string, turnId: string }
+---@return callboard.Item
+local function streaming(t, change, kind, from)
+  local id = M.id(kind, from.messageId)
+  return t.by_id[id]
+    or items.push(t, change, {
+      id = id,
+      kind = kind,
+      seq = 0,
+      placed = math.huge,
+      at = '',
+      turn_id = from.turnId,
+      text = '',
+    })
+end
+
+---Takes in a piece of streamed text. Pieces behind a hole are held until the draft fills it.
+---@param t callboard.Transcript
+---@param delta callboard.EventDelta
+---@return callboard.Change?
+function M.delta(t, delta)
+  if delta.kind == 'tool_output' then
+    return output(t, delta)
+  elseif t.said[delta.messageId] then
+    return nil
+  end
+  local stream = stream_of(t, delta.kind, delta.messageId)
+  local count = delta.count or 1
+  if delta.index + count <= stream.next then
+    return nil
+  end
+  local change = items.nothing()
+  if delta.index ~= stream.next then
+    stream.held[#stream.held + 1] = delta
+    change.hole = true
+    return change
+  end
+  local item = streaming(t, change, delta.kind, delta)
+  item.streaming = true
+  items.append(item, delta.text)
+  stream.next = delta.index + count
+  items.touch(change, item.id)
+  return change
+end
+
+---What has streamed so far, as the server has saved it. Fills holes, and begins what was under way when
+---the session was opened.
+---@param t callboard.Transcript
+---@param draft callboard.Draft?
+---@return callboard.Change
+function M.draft(t, draft)
+  local change = items.nothing()
+  if not draft then
+    for _, stream in pairs(t.streams) do
+      stream.held = {}
+    end
+    return change
+  elseif t.said[draft.messageId] then
+    return change
+  end
+  for _, kind in ipairs({ 'thought', 'answer' }) do
+    local stream = stream_of(t, kind, draft.messageId)
+    local next_index = draft.nextIndex[kind] or 0
+    if next_index > stream.next then
+      local item = streaming(t, change, kind, draft)
+      items.set_text(item, draft[kind])
+      item.streaming = true
+      stream.next = next_index
+      items.touch(change, item.id)
+    end
+    local held = stream.held
+    stream.held = {}
+    for _, delta in ipairs(held) do
+      local more = M.delta(t, delta)
+      for _, changed in ipairs(more and more.items or {}) do
+        items.touch(change, changed)
+      end
+      change.hole = change.hole or (more and more.hole)
+    end
+  end
+  return change
+end
+
+return M

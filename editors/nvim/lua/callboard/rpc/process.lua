@@ -1,0 +1,134 @@
+-- A child process with its three pipes.
+--
+-- Not `vim.system`: in 0.10 it closes the pipes as soon as the process has ended, and with them goes what the
+-- process said last, which is what a person needs to know of a server that has crashed.
+local M = {}
+
+---A grandchild may hold the pipes open: so long (ms) what was written is waited for after the end.
+local LINGER_MS = 300
+
+---@class callboard.rpc.ProcessHandlers All are called in callbacks of libuv.
+---@field stdout fun(chunk: string)
+---@field stderr fun(chunk: string)
+---@field exit fun(code: integer, signal: integer) once, after all that was written
+
+---@class callboard.rpc.Process
+---@field pid integer
+---@field ended boolean the process is gone
+---@field private handle uv.uv_process_t
+---@field private stdin uv.uv_pipe_t
+local Process = {}
+Process.__index = Process
+
+---@param added table<string, string|number>?
+---@return string[]
+local function environment(added)
+  local all = vim.uv.os_environ()
+  all.NVIM_LISTEN_ADDRESS = nil -- another Neovim that a tool starts is to have one of its own
+  for name, value in pairs(added or {}) do
+    all[name] = tostring(value)
+  end
+  local list = {}
+  for name, value in pairs(all) do
+    list[#list + 1] = name .. '=' .. value
+  end
+  return list
+end
+
+---@param handle uv.uv_handle_t?
+local function close(handle)
+  if handle and not handle:is_closing() then
+    handle:close()
+  end
+end
+
+---@param cmd string[] the first is a path
+---@param opts { cwd: string?, env: table<string, string>? }
+---@param handlers callboard.rpc.ProcessHandlers
+---@return callboard.rpc.Process?
+---@return string? fault
+function M.spawn(cmd, opts, handlers)
+  local stdin, stdout, stderr =
+    assert(vim.uv.new_pipe()), assert(vim.uv.new_pipe()), assert(vim.uv.new_pipe())
+  local self = setmetatable({ stdin = stdin, ended = false }, Process)
+  local open, status, linger, over = 2, nil, nil, false
+
+  local function finish()
+    if over then
+      return
+    end
+    over = true
+    for _, each in ipairs({ stdin, stdout, stderr, linger }) do
+      close(each)
+    end
+    handlers.exit(status.code, status.signal)
+  end
+
+  local function exited(code, signal)
+    self.ended, status = true, { code = code, signal = signal }
+    close(self.handle)
+    if open == 0 then
+      return finish()
+    end
+    linger = assert(vim.uv.new_timer())
+    linger:start(LINGER_MS, 0, finish)
+  end
+
+  local function read(pipe, handler)
+    pipe:read_start(function(fault, chunk)
+      if chunk then
+        return handler(chunk)
+      end
+      pipe:read_stop()
+      open = fault and 0 or open - 1
+      if open == 0 and status then
+        finish()
+      end
+    end)
+  end
+
+  local handle, pid = vim.uv.spawn(cmd[1], {
+    args = vim.list_slice(cmd, 2),
+    stdio = { stdin, stdout, stderr },
+    cwd = opts.cwd,
+    env = environment(opts.env),
+    -- A Ctrl-C in the terminal is Neovim's, not the server's.
+    detached = vim.fn.has('win32') == 0,
+    hide = true,
+  }, exited)
+  if not handle then
+    for _, pipe in ipairs({ stdin, stdout, stderr }) do
+      close(pipe)
+    end
+    return nil, tostring(pid)
+  end
+  self.handle, self.pid = handle, pid --[[@as integer]]
+  read(stdout, handlers.stdout)
+  read(stderr, handlers.stderr)
+  return self
+end
+
+---@param data string
+function Process:write(data)
+  if not self.stdin:is_closing() then
+    self.stdin:write(data)
+  end
+end
+
+---No more will be written: a server takes that for its end.
+function Process:hang_up()
+  if not self.stdin:is_closing() then
+    self.stdin:shutdown(function()
+      close(self.stdin)
+    end)
+  end
+end
+
+---@param signal string
+function Process:kill(signal)
+  if not self.ended then
+    self.handle:kill(signal)
+  end
+end
+
+return M
