@@ -147,6 +147,17 @@ class Editor:
         """All that ``:messages`` shows."""
         return self.call("nvim_exec2", "messages", {"output": True})["output"]
 
+    def said(self) -> str:
+        """What the plugin says, on one line: messages that fit the command line, and the others, which stand
+        at the top right."""
+        above = self.lua(
+            "local said = {} for _, buf in ipairs(vim.api.nvim_list_bufs()) do"
+            " if vim.bo[buf].filetype == 'callboard-message' then"
+            " vim.list_extend(said, vim.api.nvim_buf_get_lines(buf, 0, -1, true)) end end"
+            " return table.concat(said, ' ')"
+        )
+        return " ".join(f"{self.messages()} {above}".split())
+
     def mode(self) -> dict[str, Any]:
         """``{mode, blocking}``; answered also while Neovim waits for a key."""
         return self.call("nvim_get_mode")

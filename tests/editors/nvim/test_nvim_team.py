@@ -62,22 +62,15 @@ class Team:
         ]
 
     def task(self, title: str, **params: Any) -> str:
-        return self.ask("group/taskCreate", rootId=self.root, title=title, **params)["task"]["taskId"]
-
-    def told(self) -> str:
-        """What messages say: those that fitted the command line, and those at the top right."""
-        above = self.editor.lua(
-            "local said = {}"
-            " for _, buf in ipairs(vim.api.nvim_list_bufs()) do"
-            "   if vim.bo[buf].filetype == 'callboard-message' then"
-            "     vim.list_extend(said, vim.api.nvim_buf_get_lines(buf, 0, -1, true)) end end"
-            " return table.concat(said, ' ')"
-        )
-        return re.sub(r"\s+", " ", self.editor.messages() + " " + above)
+        return self.ask("group/taskCreate", rootId=self.root, title=title, **params)["task"][
+            "taskId"
+        ]
 
     def open(self, page: str) -> None:
         self.editor.lua(f"require('callboard.ui.{page}').open(...)", self.root)
-        self.editor.wait_for(lambda: "callboard://" + page in self.editor.lua("return vim.fn.bufname()"))
+        self.editor.wait_for(
+            lambda: "callboard://" + page in self.editor.lua("return vim.fn.bufname()")
+        )
 
     def go_to(self, text: str) -> None:
         """The cursor to the line that holds a text."""
@@ -163,7 +156,7 @@ def test_what_the_server_cannot_do_is_refused_in_one_line(open_editor):
     team.open("agents")
     team.go_to("● sleeper  running")
     editor.keys("s")
-    editor.wait_for(lambda: 'features = ["agents.interrupts"]' in team.told())
+    editor.wait_for(lambda: 'features = ["agents.interrupts"]' in editor.said())
     assert "What should" not in editor.text()
 
 
@@ -174,7 +167,7 @@ def test_keys_on_the_session_itself_say_where_to_go(team):
     team.go_to("The team  idle")
     for count, key in enumerate("mXDr", 1):
         editor.keys(key)
-        editor.wait_for(lambda n=count: team.told().count("this is the session itself") == n)
+        editor.wait_for(lambda n=count: editor.said().count("this is the session itself") == n)
 
 
 def test_times_go_on_only_while_they_are_looked_at(open_editor):
@@ -322,9 +315,9 @@ def test_esc_leaves_all_as_it_is(team):
         editor.keys("words<Esc><Esc>")
         editor.wait_gone(title)
     editor.keys("gr")
-    assert [task["title"] for task in team.ask("group/taskList", rootId=team.root, status="all")["data"]] == [
-        "Only this"
-    ]
+    assert [
+        task["title"] for task in team.ask("group/taskList", rootId=team.root, status="all")["data"]
+    ] == ["Only this"]
     assert "1 task: 1 ready" in editor.text()
 
 
@@ -348,11 +341,11 @@ def test_a_refusal_of_the_server_is_one_line(team):
     team.open("tasks")
     team.go_to("○ Only this")
     editor.keys("s")
-    editor.wait_for(lambda: 'could not start "Only this"' in team.told())
+    editor.wait_for(lambda: 'could not start "Only this"' in editor.said())
     assert re.fullmatch(
-        r' *Callboard: could not start "Only this": task \S+ is pending; only one that is claimed can be'
-        r" started *",
-        team.told(),
+        r'Callboard: could not start "Only this": task \S+ is pending; only one that is claimed can be'
+        r" started",
+        editor.said(),
     )
     assert not editor.mode()["blocking"]
 
@@ -380,9 +373,9 @@ def test_changes_of_others_show_at_once_and_members_get_tasks_and_words(team):
     editor.keys("2<CR>")
     editor.wait_for("Message to sleeper")
     editor.keys("Mind the gap.<CR>")
-    editor.wait_for(lambda: "sent to 1 member" in team.told())
+    editor.wait_for(lambda: "sent to 1 member" in editor.said())
     editor.lua("require('callboard.ui.tasks').say(...)", team.root, "To all of you")
-    editor.wait_for(lambda: team.told().count("sent to 1 member") == 2)
+    editor.wait_for(lambda: editor.said().count("sent to 1 member") == 2)
     sent = team.ask("group/messageList", rootId=team.root, agentId=agent["agentId"])["data"]
     assert [message["text"] for message in sent] == ["To all of you", "Mind the gap."]
 

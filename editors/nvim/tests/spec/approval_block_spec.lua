@@ -56,12 +56,10 @@ describe('an approval', function()
         '  $ make all &&',
         '      rm -rf ' .. ('x'):rep(3000),
         '  in /work',
-        '  a rule asks about it',
-        '  1   Allow once',
-        '  2   Allow it for this session',
-        '  3   Always allow it in this workspace (writes a rule)',
-        '  4   Deny',
-        '  5   Deny, and say why',
+        '  why: a rule asks about it',
+        '  1 once  2 this session  3 always  4 deny  5 deny and say why',
+        '  2: Allow it for this session',
+        '  3: Always allow it in this workspace (writes a rule)',
       },
       shown(approval({ type = 'command', command = command, cwd = '/work' }, {
         risk = 'high',
@@ -165,8 +163,35 @@ describe('an approval', function()
   it('shows the keys as they are set, and none for what has no key', function()
     config.setup({ keymaps = { approval = { once = 'ga', session = false } } })
     local text = shown(approval({ type = 'command', command = 'x', cwd = '/w' }))
-    assert.same('  ga  Allow once', text[4])
-    assert.same('  –   Allow it for this session', text[5])
+    assert.same('  ga once  – this session  3 always  4 deny  5 deny and say why', text[4])
+    assert.same('  –: Allow it for this session', text[5])
+  end)
+
+  it('says once what a rule and its opposite are about', function()
+    local options = vim.list_extend({}, OPTIONS)
+    options[5] = {
+      optionId = 'reject_always',
+      name = 'Always reject it in this workspace',
+      kind = 'reject_always',
+    }
+    local text =
+      shown(approval({ type = 'command', command = 'x', cwd = '/w' }, { options = options }))
+    assert.same({
+      '  1 once  2 this session  3 always  4 deny  5 deny and say why  6 never',
+      '  2: Allow it for this session',
+      '  3: Always allow it in this workspace (writes a rule); 6: its opposite',
+    }, vim.list_slice(text, 4))
+    options[5].name = 'Always reject all in this workspace'
+    text = shown(approval({ type = 'command', command = 'x', cwd = '/w' }, { options = options }))
+    assert.same('  6: Always reject all in this workspace (writes a rule)', text[7])
+  end)
+
+  it('of a command does not say it twice', function()
+    local of = approval({ type = 'command', command = 'make  all\n' .. ('x'):rep(200), cwd = '/w' })
+    of.title = 'make all ' .. ('x'):rep(60) .. '…'
+    assert.same('! Run this command  medium risk', shown(of)[1])
+    of.title = 'make clean'
+    assert.same('! make clean  medium risk', shown(of)[1])
   end)
 
   it('that was answered is one line', function()
@@ -227,8 +252,8 @@ describe('a question', function()
       '  Mind the firewall.',
       '  port  integer; required; below 1024',
       '  scheme  anything; one of http, https',
-      '  1   Answer',
-      '  2   Do not answer',
+      '  1 Answer',
+      '  2 Do not answer',
     }, shown(question))
   end)
 end)

@@ -9,17 +9,29 @@ local M = {}
 ---@field action string its name in `keymaps.approval`
 ---@field option callboard.ApprovalOption
 ---@field note 'why'|'answer'|nil what the person is asked for with it
+---@field short string what it does, in a word or two
 ---@field label string what it does
 
 ---The answers that every permission is made of, by their keys.
----@type { action: string, kind: callboard.OptionKind, note: 'why'?, says: string }[]
+---@type { action: string, kind: callboard.OptionKind, note: 'why'?, short: string, says: string }[]
 M.FIXED = {
-  { action = 'once', kind = 'allow_once', says = 'Allow once' },
-  { action = 'session', kind = 'allow_session', says = 'Allow for this session' },
-  { action = 'always', kind = 'allow_always', says = 'Allow always' },
-  { action = 'deny', kind = 'reject_once', says = 'Deny' },
-  { action = 'deny_note', kind = 'reject_once', says = 'Deny, and say why', note = 'why' },
-  { action = 'deny_always', kind = 'reject_always', says = 'Deny always' },
+  { action = 'once', kind = 'allow_once', short = 'once', says = 'Allow once' },
+  {
+    action = 'session',
+    kind = 'allow_session',
+    short = 'this session',
+    says = 'Allow for this session',
+  },
+  { action = 'always', kind = 'allow_always', short = 'always', says = 'Allow always' },
+  { action = 'deny', kind = 'reject_once', short = 'deny', says = 'Deny' },
+  {
+    action = 'deny_note',
+    kind = 'reject_once',
+    short = 'deny and say why',
+    says = 'Deny, and say why',
+    note = 'why',
+  },
+  { action = 'deny_always', kind = 'reject_always', short = 'never', says = 'Deny always' },
 }
 
 ---The highest digit that a choice can have.
@@ -54,6 +66,7 @@ local function of_question(approval)
       action = 'option' .. number,
       option = option,
       note = option.kind:match('^allow') and approval.subject.type == 'form' and 'answer' or nil,
+      short = label ~= '' and label or option.kind,
       label = label ~= '' and label or option.kind,
     }
   end
@@ -78,6 +91,7 @@ function M.choices(approval)
           action = fixed.action,
           option = option,
           note = fixed.note,
+          short = fixed.short,
           label = label_of(option, fixed),
         }
         break
@@ -88,11 +102,13 @@ function M.choices(approval)
   for _, option in ipairs(approval.options) do
     if not used[option] and number < M.KEYS then
       number = number + 1
+      local label = text.one_line(option.name ~= '' and option.name or option.kind)
       choices[#choices + 1] = {
         number = number,
         action = 'option' .. number,
         option = option,
-        label = text.one_line(option.name ~= '' and option.name or option.kind),
+        short = label,
+        label = label,
       }
     end
   end

@@ -225,18 +225,15 @@ end
 ---@param state callboard.Approvals
 ---@return callboard.Approval?
 local function current(state)
-  for _, win in
-    ipairs(vim.list_extend({ vim.api.nvim_get_current_win() }, vim.api.nvim_tabpage_list_wins(0)))
-  do
-    local entry = mapped[vim.api.nvim_win_get_buf(win)]
-    local approval = entry and entry.get()
-    if approval then
-      return approval
-    end
+  -- Only where the person is does a cursor mean something; in other windows it stands wherever text ended.
+  local entry = mapped[vim.api.nvim_get_current_buf()]
+  if entry then
+    return entry.get()
   end
-  local id = require('callboard.ui.chat').current()
-  if id and require('callboard.ui.chat').visible(id) then
-    local here = Approvals.of(state, id)
+  local chat = require('callboard.ui.chat')
+  local id = chat.current()
+  local here = id and chat.visible(id) and Approvals.of(state, id) or {}
+  if #here > 0 then
     return #here == 1 and here[1] or nil
   end
   return #state.pending == 1 and state.pending[1] or nil

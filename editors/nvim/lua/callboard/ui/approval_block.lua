@@ -31,7 +31,7 @@ end
 ---@return callboard.Line
 local function file_line(change)
   local path = text.one_line(change.path)
-  if change.oldPath and change.oldPath ~= vim.NIL then
+  if change.oldPath then
     path = ('%s → %s'):format(text.one_line(change.oldPath), path)
   end
   return {
@@ -200,32 +200,70 @@ local function subject(approval)
   return shown
 end
 
+---@param choice callboard.Choice
+---@return string
+local function key_of(choice)
+  return require('callboard.keys').lhs_of('approval', {
+    action = choice.action,
+    lhs = tostring(choice.number),
+    desc = '',
+    fn = function() end,
+  })[1] or '–'
+end
+
+---@param choice callboard.Choice
+---@return string
+local function color_of(choice)
+  return choice.option.kind:match('^reject') and 'CallboardRemoved' or 'CallboardAdded'
+end
+
+---What those answers do that last, a line each.
+---@param choices callboard.Choice[]
+---@return callboard.Line[]
+local function lasting(choices)
+  local shown, always = {}, nil
+  for _, choice in ipairs(choices) do
+    local kind = choice.option.kind
+    if kind == 'allow_session' or kind == 'allow_always' or kind == 'reject_always' then
+      local opposite = always
+        and choice.option.name:gsub('^Always reject', 'Always allow', 1) == always.option.name
+      if opposite then
+        local line = shown[#shown]
+        line[#line + 1] = { ('; %s: its opposite'):format(key_of(choice)), 'CallboardDim' }
+      else
+        shown[#shown + 1] =
+          { { ('%s%s: %s'):format(INDENT, key_of(choice), choice.label), 'CallboardDim' } }
+      end
+      always = kind == 'allow_always' and choice or always
+    end
+  end
+  return shown
+end
+
 ---@param approval callboard.Approval
 ---@return callboard.Line[]
 local function options(approval)
-  local shown = {}
-  for _, choice in ipairs(answers.choices(approval)) do
-    local lhs = require('callboard.keys').lhs_of('approval', {
-      action = choice.action,
-      lhs = tostring(choice.number),
-      desc = '',
-      fn = function() end,
-    })[1] or '–'
-    shown[#shown + 1] = {
-      {
-        INDENT .. lhs .. (' '):rep(math.max(1, 4 - vim.fn.strdisplaywidth(lhs))),
-        'CallboardApprovalKey',
-      },
-      {
-        choice.label,
-        choice.option.kind:match('^reject') and 'CallboardRemoved' or 'CallboardAdded',
-      },
+  local choices = answers.choices(approval)
+  if #choices == 0 then
+    return {
+      { { INDENT .. 'It offers no answer: :Callboard interrupt ends the turn', 'CallboardRisk' } },
     }
+  elseif approval.kind == 'question' then
+    return vim.tbl_map(function(choice)
+      return {
+        { INDENT .. key_of(choice) .. ' ', 'CallboardApprovalKey' },
+        { choice.label, color_of(choice) },
+      }
+    end, choices)
   end
-  if #shown == 0 then
-    shown[1] =
-      { { INDENT .. 'It offers no answer: :Callboard interrupt ends the turn', 'CallboardRisk' } }
+  local keys = {}
+  for i, choice in ipairs(choices) do
+    keys[#keys + 1] =
+      { (i == 1 and INDENT or '  ') .. key_of(choice) .. ' ', 'CallboardApprovalKey' }
+    keys[#keys + 1] = { choice.short, color_of(choice) }
   end
+  local shown = { keys }
+  append(shown, lasting(choices))
   return shown
 end
 
@@ -242,27 +280,41 @@ local function answered(resolution)
       resolution.outcome == 'allowed' and 'CallboardToolOk' or 'CallboardToolFailed',
     },
   }
-  if by and by ~= vim.NIL then
+  if by then
     line[#line + 1] = { ' by ' .. text.one_line(by, 60), 'CallboardDim' }
   end
   local why = resolution.feedback or resolution.reason
-  if why and why ~= vim.NIL then
+  if why then
     line[#line + 1] = { ': ' .. text.one_line(why), 'CallboardDim' }
   end
   return line
+end
+
+---Its title; not the command, which stands below as a whole.
+---@param approval callboard.Approval
+---@return string
+local function title_of(approval)
+  local title, about = text.one_line(approval.title), approval.subject
+  if about.type == 'command' then
+    local shown, cut = text.one_line(about.command), title:gsub('…$', '')
+    if title ~= '' and vim.startswith(shown, cut) then
+      return 'Run this command'
+    end
+  end
+  return title
 end
 
 ---All of an approval that waits; one line of one that was answered.
 ---@param approval callboard.Approval
 ---@return callboard.Line[]
 function M.lines(approval)
-  if approval.resolution and approval.resolution ~= vim.NIL then
+  if approval.resolution then
     return { answered(approval.resolution) }
   end
   local risk = approval.risk or 'medium'
   local head = {
     { approval.kind == 'question' and '? ' or '! ', 'CallboardApproval' },
-    { text.one_line(approval.title), 'CallboardApproval' },
+    { title_of(approval), 'CallboardApproval' },
   }
   if approval.kind ~= 'question' then
     head[#head + 1] = {
@@ -276,8 +328,8 @@ function M.lines(approval)
     shown[#shown + 1] = { { INDENT .. 'asked by ', 'CallboardDim' }, { who, 'CallboardAgent' } }
   end
   append(shown, subject(approval))
-  if approval.reason and approval.reason ~= vim.NIL and approval.reason ~= '' then
-    append(shown, lines.of(approval.reason, 'CallboardDim', INDENT))
+  if approval.reason and approval.reason ~= '' then
+    append(shown, lines.of('why: ' .. approval.reason, 'CallboardDim', INDENT))
   end
   append(shown, options(approval))
   return shown

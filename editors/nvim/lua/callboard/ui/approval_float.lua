@@ -62,16 +62,23 @@ function M.line(unseen, count, width)
   return vim.list_extend(line, { { ' · ', 'CallboardDim' }, { NEXT, 'CallboardApprovalKey' } })
 end
 
----@return integer row of the line above which it stands
+---@return integer row of the line above which it stands: the status line, or the command line
 local function floor()
   local row = vim.o.lines - vim.o.cmdheight
-  if vim.o.laststatus > 0 then
-    row = row - 1
+  local status = vim.o.laststatus
+  if status == 1 then
+    local wins = vim.tbl_filter(function(each)
+      return vim.api.nvim_win_get_config(each).relative == ''
+    end, vim.api.nvim_tabpage_list_wins(0))
+    status = #wins > 1 and 2 or 0
   end
-  return row
+  return status > 0 and row - 1 or row
 end
 
 local function draw()
+  if vim.fn.getcmdwintype() ~= '' then
+    return -- no window may come or go now; it is drawn when that one has gone
+  end
   local unseen = vim.tbl_filter(function(approval)
     return not M.in_view(approval)
   end, pending)
@@ -136,7 +143,7 @@ local function watch()
   watching = true
   local group = vim.api.nvim_create_augroup('callboard-approval-float', {})
   vim.api.nvim_create_autocmd(
-    { 'WinEnter', 'WinClosed', 'TabEnter', 'VimResized' },
+    { 'WinEnter', 'WinClosed', 'TabEnter', 'VimResized', 'CmdwinLeave' },
     { group = group, callback = later }
   )
   vim.api.nvim_create_autocmd(

@@ -15,24 +15,26 @@ local M = {}
 ---@field fault string? why what is shown may be old
 ---@field loaded boolean
 ---@field private opts callboard.LiveOptions
+---@field private attached boolean
 ---@field private close_feed fun()?
 ---@field private offs fun()[]
 ---@field private fetching boolean?
 ---@field private again boolean?
+---@field private fetched number? when it was asked last (ms)
 ---@field private waiting boolean?
 ---@field private timer uv.uv_timer_t?
 ---@field private over boolean?
 local Live = {}
 Live.__index = Live
 
----Events that come within so long (ms) after the first are one request.
-M.GATHER_MS = 120
+---Events that come within so long (ms) after the first are one request, and requests are at least so far apart.
+M.GATHER_MS, M.APART_MS = 120, 400
 M.TICK_MS = 1000
 
 ---@param opts callboard.LiveOptions
 ---@return callboard.Live
 function M.new(opts)
-  local self = setmetatable({ opts = opts, offs = {}, loaded = false }, Live)
+  local self = setmetatable({ opts = opts, offs = {}, loaded = false, attached = false }, Live)
   local group = vim.api.nvim_create_augroup(('callboard-live-%d'):format(opts.buf), {})
   local function on(event, fn)
     vim.api.nvim_create_autocmd(event, { group = group, buffer = opts.buf, callback = fn })
@@ -61,9 +63,10 @@ end
 
 ---Begins to follow, if it does not yet.
 function Live:attach()
-  if self.close_feed or self.over then
+  if self.attached or self.over then
     return
   end
+  self.attached = true
   local app = self.opts.app
   self.close_feed = app.feed:follow({
     scope = { kind = 'tree', id = self.opts.root },
@@ -89,6 +92,7 @@ end
 
 ---Follows no more; what is shown stays as it is.
 function Live:detach()
+  self.attached = false
   if self.close_feed then
     self.close_feed()
     self.close_feed = nil
@@ -117,21 +121,22 @@ function Live:wish()
     return
   end
   self.waiting = true
+  local since = vim.uv.hrtime() / 1e6 - (self.fetched or 0)
   vim.defer_fn(function()
     self.waiting = false
     self:fetch()
-  end, M.GATHER_MS)
+  end, math.ceil(math.max(M.GATHER_MS, M.APART_MS - since)))
 end
 
 ---Asks now; while an answer is awaited, once more after it.
 function Live:fetch()
-  if not self.close_feed then
+  if not self.attached then
     return
   elseif self.fetching then
     self.again = true
     return
   end
-  self.fetching = true
+  self.fetching, self.fetched = true, vim.uv.hrtime() / 1e6
   self.opts.fetch(function(err)
     self.fetching = false
     if self.over then
@@ -173,7 +178,7 @@ end
 ---@private
 ---Has the page drawn each second while it is in view and something on it grows with time.
 function Live:time()
-  local wanted = self.close_feed ~= nil
+  local wanted = self.attached
     and not self.over
     and self.opts.ticks ~= nil
     and require('callboard.ui.buffers').visible(self.opts.buf)

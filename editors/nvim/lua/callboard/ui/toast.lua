@@ -132,7 +132,11 @@ local function expire()
   for _, toast in ipairs(toasts) do
     first = math.min(first or toast.ends, toast.ends)
   end
-  draw()
+  if vim.fn.getcmdwintype() ~= '' then
+    first = time + M.APART_MS -- no window may come or go now
+  else
+    draw()
+  end
   if first then
     timer = assert(vim.uv.new_timer())
     timer:start(math.max(1, math.ceil(first - time)), 0, vim.schedule_wrap(expire))
