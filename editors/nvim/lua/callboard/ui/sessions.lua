@@ -283,10 +283,15 @@ function M.model(id, name)
       return notify.warn('no model was found. :checkhealth callboard says what is looked for.')
     end
     local session = app().sessions.by_id[id]
-    local current = session and session.model
+    local current, usable, rest = session and session.model, {}, {}
+    for _, model in ipairs(models) do
+      table.insert(model.available and usable or rest, model)
+      -- One that was not set is the one that new sessions get.
+      current = current or (model.selected and model.modelId) or nil
+    end
     require('callboard.pickers').pick({
       title = 'Model of ' .. called(id),
-      items = models,
+      items = vim.list_extend(usable, rest),
       format = function(model)
         return model_line(model, current)
       end,
