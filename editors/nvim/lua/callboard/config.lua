@@ -203,7 +203,9 @@ function M.setup(given)
   complaints = warnings
   if #warnings > 0 then
     table.sort(warnings)
-    require('callboard.notify').warn(table.concat(warnings, '\n') .. '\n(see :help callboard-options)')
+    require('callboard.notify').warn(
+      table.concat(warnings, '\n') .. '\n(see :help callboard-options)'
+    )
   end
   return options
 end

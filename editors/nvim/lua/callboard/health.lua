@@ -90,8 +90,13 @@ local function version_of(world, found)
     local said = last_line(done.stderr ~= '' and done.stderr or done.stdout)
     return finding(
       'error',
-      ('`%s` did not tell a version (exit code %d): %s'):format(table.concat(cmd, ' '), done.code, said),
-      found.guess and 'Install Callboard into that Python (pip install callboard), or name the server: see |callboard-server|.'
+      ('`%s` did not tell a version (exit code %d): %s'):format(
+        table.concat(cmd, ' '),
+        done.code,
+        said
+      ),
+      found.guess
+          and 'Install Callboard into that Python (pip install callboard), or name the server: see |callboard-server|.'
         or 'Run it in a terminal; install Callboard again if it is broken.'
     )
   end
@@ -126,9 +131,17 @@ local function running(world)
     return finding('info', 'it is being started')
   end
   local failure = server.failure or { message = 'no reason is known', lines = {} }
-  local said = #failure.lines > 0 and 'It said last: ' .. last_line(table.concat(failure.lines, '\n')) or ''
-  local state = server.state == 'waiting' and 'it ended, and is started again soon: ' or 'it could not be kept running: '
-  return finding('error', state .. failure.message, said, ':Callboard restart tries again; :Callboard log has all of it.')
+  local said = #failure.lines > 0
+      and 'It said last: ' .. last_line(table.concat(failure.lines, '\n'))
+    or ''
+  local state = server.state == 'waiting' and 'it ended, and is started again soon: '
+    or 'it could not be kept running: '
+  return finding(
+    'error',
+    state .. failure.message,
+    said,
+    ':Callboard restart tries again; :Callboard log has all of it.'
+  )
 end
 
 ---@param world callboard.health.World
@@ -137,7 +150,10 @@ end
 function M.server(world)
   local found, fault = world.find()
   if not found then
-    return { finding('error', fault or 'the server was not found', 'See |callboard-server|.'), running(world) }
+    return {
+      finding('error', fault or 'the server was not found', 'See |callboard-server|.'),
+      running(world),
+    }
   end
   return {
     finding('ok', ('%s (found by %s)'):format(table.concat(found.cmd, ' '), found.how)),
@@ -156,7 +172,12 @@ local LEVELS = { ok = 'ok', warn = 'warn', fail = 'error' }
 function M.doctor(world, found)
   local cmd = found and M.other_command(found.cmd, 'doctor', '--json')
   if not cmd then
-    return { finding('info', 'not looked at: there is no server to ask, or server.cmd is not a plain `... serve`') }
+    return {
+      finding(
+        'info',
+        'not looked at: there is no server to ask, or server.cmd is not a plain `... serve`'
+      ),
+    }
   end
   local text = require('callboard.model.text')
   local done = world.run(cmd, DOCTOR_MS)
@@ -166,7 +187,10 @@ function M.doctor(world, found)
     if ok and type(check) == 'table' and check.name and check.name ~= 'Editors' then
       findings[#findings + 1] = finding(
         LEVELS[check.status] or 'info',
-        ('%s: %s'):format(text.one_line(tostring(check.name)), text.one_line(tostring(check.found), 300)),
+        ('%s: %s'):format(
+          text.one_line(tostring(check.name)),
+          text.one_line(tostring(check.found), 300)
+        ),
         text.one_line(tostring(check.advice or ''), 300)
       )
     end
@@ -174,7 +198,11 @@ function M.doctor(world, found)
   if #findings == 0 then
     findings[1] = finding(
       'warn',
-      ('`%s` told nothing (exit code %d): %s'):format(table.concat(cmd, ' '), done.code, last_line(done.stderr)),
+      ('`%s` told nothing (exit code %d): %s'):format(
+        table.concat(cmd, ' '),
+        done.code,
+        last_line(done.stderr)
+      ),
       'Run it in a terminal.'
     )
   end
@@ -192,23 +220,47 @@ function M.around(world)
     if #vim.api.nvim_get_runtime_file(('parser/%s.*'):format(language), false) > 0 then
       add('ok', ('treesitter parser for %s'):format(language))
     else
-      add('warn', ('no treesitter parser for %s: answers are shown without colours'):format(language), 'Neovim comes with it; where a system has cut it out, `:TSInstall ' .. language .. '` brings it.')
+      add(
+        'warn',
+        ('no treesitter parser for %s: answers are shown without colours'):format(language),
+        'Neovim comes with it; where a system has cut it out, `:TSInstall '
+          .. language
+          .. '` brings it.'
+      )
     end
   end
   local picker, missing = require('callboard.pickers').which()
   if missing then
-    add('warn', ("the option picker is '%s', which is not installed; vim.ui.select is used"):format(missing), "Install it, or set picker = 'auto'.")
+    add(
+      'warn',
+      ("the option picker is '%s', which is not installed; vim.ui.select is used"):format(missing),
+      "Install it, or set picker = 'auto'."
+    )
   else
-    add('ok', ("picker: %s (the option is '%s')"):format(picker == 'page' and 'a list in a window' or picker, world.options.picker))
+    add(
+      'ok',
+      ("picker: %s (the option is '%s')"):format(
+        picker == 'page' and 'a list in a window' or picker,
+        world.options.picker
+      )
+    )
   end
   local engines = {}
-  for name, module in pairs({ ['blink.cmp'] = 'blink.cmp', ['nvim-cmp'] = 'cmp', ['mini.completion'] = 'mini.completion' }) do
+  for name, module in pairs({
+    ['blink.cmp'] = 'blink.cmp',
+    ['nvim-cmp'] = 'cmp',
+    ['mini.completion'] = 'mini.completion',
+  }) do
     if package.loaded[module] then
       engines[#engines + 1] = name
     end
   end
   table.sort(engines)
-  add('ok', 'completion of @files: by omnifunc' .. (#engines > 0 and ', beside ' .. table.concat(engines, ', ') or ''))
+  add(
+    'ok',
+    'completion of @files: by omnifunc'
+      .. (#engines > 0 and ', beside ' .. table.concat(engines, ', ') or '')
+  )
   return findings
 end
 
@@ -233,15 +285,33 @@ function M.settings(world)
   if vim.uv.fs_access(folder, 'W') then
     add('ok', ('log: %s (level %s)'):format(log, world.options.log.level))
   else
-    add('warn', ('log: %s cannot be written'):format(log), 'Make its folder writable, or set NVIM_LOG_FILE and XDG_STATE_HOME.')
+    add(
+      'warn',
+      ('log: %s cannot be written'):format(log),
+      'Make its folder writable, or set NVIM_LOG_FILE and XDG_STATE_HOME.'
+    )
   end
   -- Names and plain values only: a key must not get into a report that somebody shares.
-  for _, name in ipairs({ 'CALLBOARD_STORE', 'CALLBOARD_MODEL', 'CALLBOARD_FEATURES', 'OPENAI_MODEL', 'ANTHROPIC_MODEL' }) do
+  for _, name in ipairs({
+    'CALLBOARD_STORE',
+    'CALLBOARD_MODEL',
+    'CALLBOARD_FEATURES',
+    'OPENAI_MODEL',
+    'ANTHROPIC_MODEL',
+  }) do
     if world.env[name] then
-      add('info', ('%s=%s'):format(name, require('callboard.model.text').one_line(world.env[name], 200)))
+      add(
+        'info',
+        ('%s=%s'):format(name, require('callboard.model.text').one_line(world.env[name], 200))
+      )
     end
   end
-  for _, name in ipairs({ 'OPENAI_API_KEY', 'OPENAI_BASE_URL', 'ANTHROPIC_API_KEY', 'ANTHROPIC_BASE_URL' }) do
+  for _, name in ipairs({
+    'OPENAI_API_KEY',
+    'OPENAI_BASE_URL',
+    'ANTHROPIC_API_KEY',
+    'ANTHROPIC_BASE_URL',
+  }) do
     if world.env[name] then
       add('info', name .. ' is set')
     end
@@ -265,13 +335,18 @@ local function world()
       return require('callboard.rpc.locate').find(options.server, cwd)
     end,
     run = function(cmd, limit_ms)
-      local ok, process = pcall(vim.system, cmd, { text = true, env = options.server.env, cwd = options.server.cwd })
+      local ok, process =
+        pcall(vim.system, cmd, { text = true, env = options.server.env, cwd = options.server.cwd })
       if not ok then
         return { code = -1, stdout = '', stderr = tostring(process):match('[^\n]*') }
       end
       local done = process:wait(limit_ms)
       local late = done.code == 124 and ('it took longer than %d s'):format(limit_ms / 1000) or ''
-      return { code = done.code, stdout = done.stdout or '', stderr = late ~= '' and late or done.stderr or '' }
+      return {
+        code = done.code,
+        stdout = done.stdout or '',
+        stderr = late ~= '' and late or done.stderr or '',
+      }
     end,
   }
 end

@@ -67,11 +67,21 @@ describe('the health check', function()
         return { code = 1, stdout = '', stderr = 'Traceback\nNo module named callboard\n' }
       end,
       find = function()
-        return { cmd = { '/bin/python3', '-m', 'callboard', 'serve' }, how = 'a Python that may have it', guess = true }
+        return {
+          cmd = { '/bin/python3', '-m', 'callboard', 'serve' },
+          how = 'a Python that may have it',
+          guess = true,
+        }
       end,
     }))
     assert.equal('error', findings[2].level)
-    assert.truthy(joined(findings):find('`/bin/python3 -m callboard version` did not tell a version (exit code 1): No module named callboard', 1, true))
+    assert.truthy(
+      joined(findings):find(
+        '`/bin/python3 -m callboard version` did not tell a version (exit code 1): No module named callboard',
+        1,
+        true
+      )
+    )
     assert.truthy(joined(findings):find('pip install callboard', 1, true))
   end)
 
@@ -98,7 +108,10 @@ describe('the health check', function()
     local findings, found = health.server(custom)
     assert.equal('info', findings[2].level)
     assert.equal('info', health.doctor(custom, found)[1].level)
-    assert.same({ 'env', 'A=serve', 'callboard', 'version' }, health.other_command({ 'env', 'A=serve', 'callboard', 'serve', '--x' }, 'version'))
+    assert.same(
+      { 'env', 'A=serve', 'callboard', 'version' },
+      health.other_command({ 'env', 'A=serve', 'callboard', 'serve', '--x' }, 'version')
+    )
   end)
 
   it('tells a running server', function()
@@ -106,7 +119,11 @@ describe('the health check', function()
       app = {
         server = {
           state = 'ready',
-          handshake = { serverInfo = { version = '9.8.7' }, protocolVersion = '1.0', storeId = 'store_1' },
+          handshake = {
+            serverInfo = { version = '9.8.7' },
+            protocolVersion = '1.0',
+            storeId = 'store_1',
+          },
         },
       },
     }))
@@ -115,7 +132,12 @@ describe('the health check', function()
 
   it('tells why a server does not run, what it said last, and what to do', function()
     local findings = health.server(world({
-      app = { server = { state = 'failed', failure = { message = 'it ended 5 times', lines = { 'a', 'store is locked' } } } },
+      app = {
+        server = {
+          state = 'failed',
+          failure = { message = 'it ended 5 times', lines = { 'a', 'store is locked' } },
+        },
+      },
     }))
     assert.equal('error', findings[3].level)
     local all = joined(findings)
@@ -144,7 +166,10 @@ describe('the health check', function()
       }),
       { cmd = { '/bin/callboard', 'serve' }, how = 'PATH' }
     )
-    assert.same({ 'ok Store: /store.db: 1 KiB', 'warn Model: none', 'error SQLite: too old<1B>' }, texts(findings))
+    assert.same(
+      { 'ok Store: /store.db: 1 KiB', 'warn Model: none', 'error SQLite: too old<1B>' },
+      texts(findings)
+    )
     assert.is_nil(findings[1].advice)
     assert.same({ 'Set a key.' }, findings[2].advice)
   end)
@@ -170,7 +195,11 @@ describe('the health check', function()
 
   it('never tells a key', function()
     local findings = health.settings(world({
-      env = { OPENAI_API_KEY = 'sk-secret', OPENAI_BASE_URL = 'https://user:secret@host', CALLBOARD_MODEL = 'a/b' },
+      env = {
+        OPENAI_API_KEY = 'sk-secret',
+        OPENAI_BASE_URL = 'https://user:secret@host',
+        CALLBOARD_MODEL = 'a/b',
+      },
     }))
     local all = joined(findings)
     assert.is_nil(all:find('secret', 1, true))
@@ -183,14 +212,19 @@ describe('the health check', function()
     config.setup({ picker = 'telescope' })
     local findings = health.around(world())
     config.setup({})
-    assert.truthy(joined(findings):find("the option picker is 'telescope', which is not installed", 1, true))
+    assert.truthy(
+      joined(findings):find("the option picker is 'telescope', which is not installed", 1, true)
+    )
     assert.truthy(joined(health.around(world())):find('treesitter parser for markdown', 1, true))
   end)
 
   it('runs as :checkhealth, with a server that is not there', function()
     local notify = vim.notify
     vim.notify = function() end
-    require('callboard.config').setup({ server = { cmd = { '/nowhere/callboard', 'serve' } }, widnow = {} })
+    require('callboard.config').setup({
+      server = { cmd = { '/nowhere/callboard', 'serve' } },
+      widnow = {},
+    })
     vim.cmd('checkhealth callboard')
     local said = table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\n')
     for _, part in ipairs({

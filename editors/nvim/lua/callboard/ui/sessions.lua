@@ -15,7 +15,9 @@ end
 ---@return string
 local function called(id)
   local session = app().sessions.by_id[id]
-  return '«' .. text.one_line(session and Sessions.name(session) or Sessions.name({ sessionId = id }), 60) .. '»'
+  return '«'
+    .. text.one_line(session and Sessions.name(session) or Sessions.name({ sessionId = id }), 60)
+    .. '»'
 end
 
 M.called = called
@@ -80,7 +82,8 @@ function M.open(wanted)
   end
   local found, exact = {}, nil
   walk({}, function(session)
-    exact = (session.sessionId == wanted or session.sessionId == 'ses_' .. wanted) and session or nil
+    exact = (session.sessionId == wanted or session.sessionId == 'ses_' .. wanted) and session
+      or nil
     if begins(session.sessionId, wanted) then
       found[#found + 1] = session
     end
@@ -96,9 +99,17 @@ function M.open(wanted)
     elseif #found == 0 then
       return M.open_child(wanted)
     end
-    local lines = { ('%d sessions have an id that begins with %s; give more of it:'):format(#found, text.one_line(wanted, 40)) }
+    local lines = {
+      ('%d sessions have an id that begins with %s; give more of it:'):format(
+        #found,
+        text.one_line(wanted, 40)
+      ),
+    }
     for i = 1, math.min(#found, AMBIGUOUS_SHOWN) do
-      lines[#lines + 1] = ('%s  %s'):format(found[i].sessionId, text.one_line(Sessions.name(found[i]), 50))
+      lines[#lines + 1] = ('%s  %s'):format(
+        found[i].sessionId,
+        text.one_line(Sessions.name(found[i]), 50)
+      )
     end
     if #found > AMBIGUOUS_SHOWN then
       lines[#lines + 1] = ('and %d more'):format(#found - AMBIGUOUS_SHOWN)
@@ -134,7 +145,9 @@ function M.resume()
     if err then
       return notify.failed('find the newest session of this folder', err)
     elseif not page.data[1] then
-      return notify.warn('this folder has no session yet. :Callboard new begins one, :Callboard sessions shows those of other folders.')
+      return notify.warn(
+        'this folder has no session yet. :Callboard new begins one, :Callboard sessions shows those of other folders.'
+      )
     end
     app():put_session(page.data[1])
     require('callboard.ui.chat').open(page.data[1].sessionId)
@@ -155,10 +168,15 @@ function M.rename(id, title)
       end
     end)
   end
-  app():change('session/update', { sessionId = id, title = vim.trim(text.utf8(title)) }, 'rename ' .. called(id), function(result)
-    app():put_session(result.session)
-    notify.info(('the session is called %s now'):format(called(id)))
-  end)
+  app():change(
+    'session/update',
+    { sessionId = id, title = vim.trim(text.utf8(title)) },
+    'rename ' .. called(id),
+    function(result)
+      app():put_session(result.session)
+      notify.info(('the session is called %s now'):format(called(id)))
+    end
+  )
 end
 
 ---@param id string
@@ -166,13 +184,18 @@ end
 function M.archive(id, hide)
   local name = called(id)
   local method = hide and 'session/archive' or 'session/unarchive'
-  app():change(method, { sessionId = id }, (hide and 'archive ' or 'bring back ') .. name, function(result)
-    app():put_session(result.session)
-    notify.info(
-      hide and ('%s is archived. :Callboard! archive shows it again.'):format(name)
-        or ('%s is in the lists again'):format(name)
-    )
-  end)
+  app():change(
+    method,
+    { sessionId = id },
+    (hide and 'archive ' or 'bring back ') .. name,
+    function(result)
+      app():put_session(result.session)
+      notify.info(
+        hide and ('%s is archived. :Callboard! archive shows it again.'):format(name)
+          or ('%s is in the lists again'):format(name)
+      )
+    end
+  )
 end
 
 ---Deletes a session with its agents and all that was said.
@@ -181,15 +204,18 @@ end
 function M.delete(id, sure)
   local name = called(id)
   if not sure then
-    return require('callboard.pickers').ask(('Delete %s, its agents and all that was said?'):format(name), {
-      { 'Keep it' },
+    return require('callboard.pickers').ask(
+      ('Delete %s, its agents and all that was said?'):format(name),
       {
-        'Delete it for good',
-        function()
-          M.delete(id, true)
-        end,
-      },
-    })
+        { 'Keep it' },
+        {
+          'Delete it for good',
+          function()
+            M.delete(id, true)
+          end,
+        },
+      }
+    )
   end
   app():change('session/delete', { sessionId = id }, 'delete ' .. name, function()
     Sessions.remove(app().sessions, id)
@@ -202,11 +228,18 @@ end
 ---@param id string
 ---@param at_turn string? the last turn that it takes over; a turn that was undone can be named, too
 function M.fork(id, at_turn)
-  app():change('session/fork', { sessionId = id, atTurnId = at_turn }, 'fork ' .. called(id), function(result)
-    app():put_session(result.session)
-    require('callboard.ui.chat').open(result.session.sessionId)
-    notify.info(('this is a fork of %s: what is said here does not change the other one'):format(called(id)))
-  end)
+  app():change(
+    'session/fork',
+    { sessionId = id, atTurnId = at_turn },
+    'fork ' .. called(id),
+    function(result)
+      app():put_session(result.session)
+      require('callboard.ui.chat').open(result.session.sessionId)
+      notify.info(
+        ('this is a fork of %s: what is said here does not change the other one'):format(called(id))
+      )
+    end
+  )
 end
 
 ---Goes back to before the last turn.
@@ -253,10 +286,19 @@ end
 ---@param id string
 ---@param model string
 local function set_model(id, model)
-  app():change('session/update', { sessionId = id, model = model }, 'change the model', function(result)
-    app():put_session(result.session)
-    notify.info(('%s answers from the next turn on'):format(text.one_line(result.session.model or model, 80)))
-  end)
+  app():change(
+    'session/update',
+    { sessionId = id, model = model },
+    'change the model',
+    function(result)
+      app():put_session(result.session)
+      notify.info(
+        ('%s answers from the next turn on'):format(
+          text.one_line(result.session.model or model, 80)
+        )
+      )
+    end
+  )
 end
 
 ---@param model callboard.ModelInfo
@@ -265,7 +307,8 @@ end
 local function model_line(model, current)
   local parts = { (model.modelId == current and '* ' or '  ') .. text.one_line(model.modelId, 100) }
   if not model.available then
-    parts[#parts + 1] = 'not available: ' .. text.one_line(model.reason or 'no reason was given', 80)
+    parts[#parts + 1] = 'not available: '
+      .. text.one_line(model.reason or 'no reason was given', 80)
   elseif model.contextWindow then
     parts[#parts + 1] = text.count(model.contextWindow) .. ' tokens of context'
   end
@@ -299,7 +342,9 @@ function M.model(id, name)
         if model.available then
           set_model(id, model.modelId)
         else
-          notify.warn(('%s cannot be used: %s'):format(model.modelId, model.reason or 'no reason was given'))
+          notify.warn(
+            ('%s cannot be used: %s'):format(model.modelId, model.reason or 'no reason was given')
+          )
         end
       end,
     })
@@ -316,17 +361,26 @@ local MODES = {
 ---@param mode string? picked without it
 function M.mode(id, mode)
   if mode then
-    return app():change('session/update', { sessionId = id, mode = mode }, 'change the mode', function(result)
-      app():put_session(result.session)
-      notify.info(('the mode is %s now'):format(result.session.mode))
-    end)
+    return app():change(
+      'session/update',
+      { sessionId = id, mode = mode },
+      'change the mode',
+      function(result)
+        app():put_session(result.session)
+        notify.info(('the mode is %s now'):format(result.session.mode))
+      end
+    )
   end
   local session = app().sessions.by_id[id]
   require('callboard.pickers').pick({
     title = 'Mode of ' .. called(id),
     items = MODES,
     format = function(item)
-      return ('%s%-5s %s'):format(session and session.mode == item[1] and '* ' or '  ', item[1], item[2])
+      return ('%s%-5s %s'):format(
+        session and session.mode == item[1] and '* ' or '  ',
+        item[1],
+        item[2]
+      )
     end,
     on_choice = function(item)
       M.mode(id, item[1])
