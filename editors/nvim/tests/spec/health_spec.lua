@@ -1,4 +1,5 @@
 local health = require('callboard.health')
+local server = require('callboard.health_server')
 
 describe('the health check', function()
   local function world(fields)
@@ -36,7 +37,7 @@ describe('the health check', function()
 
   it('tells the server, how it was found, its version, and whether it runs', function()
     local ran
-    local findings = health.server(world({
+    local findings = server.server(world({
       run = function(cmd, limit)
         ran = { cmd, limit }
         return { code = 0, stdout = 'callboard 9.8.7, protocol 1.0, Python 3.12.0\n', stderr = '' }
@@ -51,7 +52,7 @@ describe('the health check', function()
   end)
 
   it('tells what was tried when there is no server', function()
-    local findings, found = health.server(world({
+    local findings, found = server.server(world({
       find = function()
         return nil, 'the server was not found: nowhere'
       end,
@@ -62,7 +63,7 @@ describe('the health check', function()
   end)
 
   it('tells a program that is none of ours', function()
-    local findings = health.server(world({
+    local findings = server.server(world({
       run = function()
         return { code = 1, stdout = '', stderr = 'Traceback\nNo module named callboard\n' }
       end,
@@ -86,7 +87,7 @@ describe('the health check', function()
   end)
 
   it('tells another protocol, and where the plugin is that fits', function()
-    local findings = health.server(world({
+    local findings = server.server(world({
       run = function()
         return { code = 0, stdout = 'callboard 9.8.7, protocol 2.1, Python 3.12.0', stderr = '' }
       end,
@@ -105,17 +106,17 @@ describe('the health check', function()
         error('nothing is to be run')
       end,
     })
-    local findings, found = health.server(custom)
+    local findings, found = server.server(custom)
     assert.equal('info', findings[2].level)
-    assert.equal('info', health.doctor(custom, found)[1].level)
+    assert.equal('info', server.doctor(custom, found)[1].level)
     assert.same(
       { 'env', 'A=serve', 'callboard', 'version' },
-      health.other_command({ 'env', 'A=serve', 'callboard', 'serve', '--x' }, 'version')
+      server.other_command({ 'env', 'A=serve', 'callboard', 'serve', '--x' }, 'version')
     )
   end)
 
   it('tells a running server', function()
-    local findings = health.server(world({
+    local findings = server.server(world({
       app = {
         server = {
           state = 'ready',
@@ -131,7 +132,7 @@ describe('the health check', function()
   end)
 
   it('tells why a server does not run, what it said last, and what to do', function()
-    local findings = health.server(world({
+    local findings = server.server(world({
       app = {
         server = {
           state = 'failed',
@@ -147,7 +148,7 @@ describe('the health check', function()
   end)
 
   it('passes on what the server looks at', function()
-    local findings = health.doctor(
+    local findings = server.doctor(
       world({
         run = function(cmd)
           assert.same({ '/bin/callboard', 'doctor', '--json' }, cmd)
@@ -175,7 +176,7 @@ describe('the health check', function()
   end)
 
   it('tells when the server tells nothing', function()
-    local findings = health.doctor(
+    local findings = server.doctor(
       world({
         run = function()
           return { code = 124, stdout = '', stderr = 'it took longer than 10 s' }
