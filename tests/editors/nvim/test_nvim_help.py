@@ -12,7 +12,7 @@ def test_help_is_there_with_its_tags(open_editor, tmp_path):
     editor.command(f"helptags {installed / 'doc'}")
     editor.command("Callboard help")
     editor.wait_for("Agents in Neovim: chat, approvals, changes, teams")
-    assert editor.lua("return vim.bo.filetype .. vim.bo.buftype") == "helphelp"
+    assert editor.lua("return vim.bo.buftype") == "help"
     for tag in ("callboard-options", ":Callboard-undo", "CallboardTurnEnded", "callboard.status()"):
         editor.command(f"help {tag}")
         assert tag in editor.lua("return vim.api.nvim_get_current_line()")

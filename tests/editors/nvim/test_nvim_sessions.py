@@ -110,7 +110,9 @@ def test_sessions_of_the_folder_are_listed_and_a_line_leads_to_the_others(editor
     begin(editor, "Mine", say="hello")
     theirs = begin(editor, "Theirs", tmp_path / "elsewhere", say="hello")
     editor.command("Callboard sessions")
-    wait_for_list(editor, "Sessions of", "Idle", "- done  Mine", "More", "1 of other folders is hidden")
+    wait_for_list(
+        editor, "Sessions of", "Idle", "- done  Mine", "More", "1 of other folders is hidden"
+    )
     assert not any("Theirs" in line for line in listed(editor))
     go_to(editor, "other folders")
     editor.keys("<CR>")
@@ -146,7 +148,9 @@ def test_a_session_gets_another_title_in_the_list(editor):
     editor.keys("r")
     editor.wait_for("Title of the session")
     editor.keys("<C-u>New <lt>name><CR>")
-    editor.wait_for(lambda: ask(editor, "session/get", sessionId=session)["session"]["title"] == "New <name>")
+    editor.wait_for(
+        lambda: ask(editor, "session/get", sessionId=session)["session"]["title"] == "New <name>"
+    )
     editor.command("Callboard sessions")
     wait_for_list(editor, "New <name>")
 
@@ -155,7 +159,9 @@ def test_a_session_is_archived_and_brought_back(editor):
     session = begin(editor, "Put away")
     open_chat(editor, session)
     editor.command("Callboard archive")
-    editor.wait_for(lambda: ask(editor, "session/get", sessionId=session)["session"].get("archived"))
+    editor.wait_for(
+        lambda: ask(editor, "session/get", sessionId=session)["session"].get("archived")
+    )
     begin(editor, "Another")
     editor.command("Callboard sessions")
     wait_for_list(editor, "Another", "archived ones")
@@ -165,7 +171,9 @@ def test_a_session_is_archived_and_brought_back(editor):
     wait_for_list(editor, "Another", "Archived", ". archived  Put away")
     go_to(editor, "Put away")
     editor.keys("a")
-    editor.wait_for(lambda: not ask(editor, "session/get", sessionId=session)["session"].get("archived"))
+    editor.wait_for(
+        lambda: not ask(editor, "session/get", sessionId=session)["session"].get("archived")
+    )
 
 
 def test_a_session_is_deleted_only_after_a_second_word(editor):
@@ -191,7 +199,9 @@ def test_what_was_said_is_found_and_opened_where_it_stands(editor):
     head = ask(editor, "session/get", sessionId=session)["session"]["headSeq"]
     assert head > 420, "it is meant to be longer than a page"
     editor.command("Callboard sessions needle prompt")
-    wait_for_list(editor, "Found for «needle prompt»", "Long", "said: the needle is in the first prompt")
+    wait_for_list(
+        editor, "Found for «needle prompt»", "Long", "said: the needle is in the first prompt"
+    )
     editor.keys("<CR>")
     editor.wait_for(lambda: "needle" in editor.lua("return vim.api.nvim_get_current_line()"))
     assert editor.lua("return vim.bo.filetype") == "callboard-chat"
@@ -227,7 +237,9 @@ def test_undo_says_what_stays_and_fork_goes_on_from_there(editor):
     editor.wait_for("It is written.")
     fork = editor.lua("return require('callboard.ui.chat').current()")
     assert fork != session
-    assert ask(editor, "session/get", sessionId=fork)["session"]["forkedFrom"]["sessionId"] == session
+    assert (
+        ask(editor, "session/get", sessionId=fork)["session"]["forkedFrom"]["sessionId"] == session
+    )
 
 
 def test_undo_of_nothing_is_told(editor):
@@ -257,9 +269,14 @@ def test_the_model_is_picked_with_what_is_available(editor):
     for model in models:
         line = next(line for line in listed(editor) if model["modelId"][:60] in line)
         assert ("not available: " in line) is not model["available"]
-    go_to(editor, "scripted/team")
+    assert any(line.lstrip().startswith("* scripted//") for line in listed(editor))
+    go_to(editor, "scripted/demo")
     editor.keys("<CR>")
-    editor.wait_for(lambda: ask(editor, "session/get", sessionId=session)["session"]["model"] == "scripted/team")
+    editor.wait_for(
+        lambda: (
+            ask(editor, "session/get", sessionId=session)["session"].get("model") == "scripted/demo"
+        )
+    )
 
 
 def test_a_model_that_there_is_not_is_told(editor):
@@ -274,12 +291,16 @@ def test_the_mode_is_set_and_picked(editor):
     session = begin(editor, "Modes")
     open_chat(editor, session)
     editor.command("Callboard mode plan")
-    editor.wait_for(lambda: ask(editor, "session/get", sessionId=session)["session"]["mode"] == "plan")
+    editor.wait_for(
+        lambda: ask(editor, "session/get", sessionId=session)["session"]["mode"] == "plan"
+    )
     editor.command("Callboard mode")
     wait_for_list(editor, "Mode of «Modes»", "  ask", "* plan", "  work")
     go_to(editor, "  work")
     editor.keys("<CR>")
-    editor.wait_for(lambda: ask(editor, "session/get", sessionId=session)["session"]["mode"] == "work")
+    editor.wait_for(
+        lambda: ask(editor, "session/get", sessionId=session)["session"]["mode"] == "work"
+    )
 
 
 def test_usage_says_what_is_not_known(editor):
@@ -298,7 +319,9 @@ def test_a_beginning_that_several_ids_have_is_told_with_them(editor):
     begin(editor, "One")
     begin(editor, "Two")
     editor.command("Callboard open ses_")
-    editor.wait_for(re.compile(r"2 sessions have an id that begins with ses_.*ses_\w+  One", re.DOTALL))
+    editor.wait_for(
+        re.compile(r"2 sessions have an id that begins with ses_.*ses_\w+  One", re.DOTALL)
+    )
     assert not editor.mode()["blocking"]
     editor.command("Callboard open ses_zzz")
     wait_told(editor, "no session has an id that begins with ses_zzz")
@@ -368,7 +391,7 @@ def test_user_autocommands_tell_what_happens(editor):
 
     editor.wait_for(lambda: "CallboardTurnEnded" in names())
     editor.wait_for(lambda: "CallboardToolEnded" in names())
-    seen = {name: data for name, data in editor.lua("return _G.seen")}
+    seen = dict(editor.lua("return _G.seen"))
     assert set(seen) == {
         "CallboardServerReady",
         "CallboardSessionStarted",

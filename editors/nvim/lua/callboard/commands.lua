@@ -47,7 +47,9 @@ local function with_session(fn)
   if id then
     return fn(id)
   end
-  require('callboard.notify').warn('no session is open. :Callboard new begins one, :Callboard sessions shows those there are.')
+  require('callboard.notify').warn(
+    'no session is open. :Callboard new begins one, :Callboard sessions shows those there are.'
+  )
 end
 
 ---@type table<string, callboard.Command>

@@ -17,19 +17,7 @@ local M = {}
 ---@field cwd string
 ---@field env table<string, string>
 
----How long (ms) the server may take to tell its version, and what it found.
-local VERSION_MS, DOCTOR_MS = 3000, 10000
-
----@param level 'ok'|'info'|'warn'|'error'
----@param message string
----@param ... string advice
----@return callboard.Finding
-local function finding(level, message, ...)
-  local advice = vim.tbl_filter(function(line)
-    return line ~= ''
-  end, { ... })
-  return { level = level, text = message, advice = #advice > 0 and advice or nil }
-end
+local finding = require('callboard.health_server').finding
 
 ---@return callboard.Finding[]
 function M.editor()
@@ -57,130 +45,6 @@ function M.editor()
   return found
 end
 
----Another command of the program that is the server; nil where it cannot be told how.
----@param cmd string[] the server's
----@param ... string
----@return string[]?
-function M.other_command(cmd, ...)
-  for i = #cmd, 2, -1 do
-    if cmd[i] == 'serve' then
-      return vim.list_extend(vim.list_slice(cmd, 1, i - 1), { ... })
-    end
-  end
-end
-
----@param output string
----@return string
-local function last_line(output)
-  local lines = vim.split(vim.trim(output), '\n')
-  return require('callboard.model.text').one_line(lines[#lines], 200)
-end
-
----@param world callboard.health.World
----@param found callboard.rpc.Found
----@return callboard.Finding
-local function version_of(world, found)
-  local cmd = M.other_command(found.cmd, 'version')
-  if not cmd then
-    return finding('info', 'its version shows when it runs: server.cmd is not a plain `... serve`')
-  end
-  local done = world.run(cmd, VERSION_MS)
-  local protocol = done.stdout:match('protocol (%d+)')
-  if done.code ~= 0 or not protocol then
-    local said = last_line(done.stderr ~= '' and done.stderr or done.stdout)
-    return finding(
-      'error',
-      ('`%s` did not tell a version (exit code %d): %s'):format(table.concat(cmd, ' '), done.code, said),
-      found.guess and 'Install Callboard into that Python (pip install callboard), or name the server: see |callboard-server|.'
-        or 'Run it in a terminal; install Callboard again if it is broken.'
-    )
-  end
-  local wanted = require('callboard.protocol').PROTOCOL_VERSION
-  if protocol ~= wanted:match('^(%d+)') then
-    return finding(
-      'error',
-      ('%s; this plugin speaks protocol %s'):format(last_line(done.stdout), wanted),
-      'Use the plugin that came with the server: `callboard editor path nvim` tells where it is.'
-    )
-  end
-  return finding('ok', last_line(done.stdout))
-end
-
----@param world callboard.health.World
----@return callboard.Finding
-local function running(world)
-  local server = world.app and world.app.server
-  if not server or server.state == 'stopped' then
-    return finding('info', 'not started yet; it is, with the first thing that needs it')
-  elseif server.state == 'ready' then
-    local handshake = server.handshake
-    return finding(
-      'ok',
-      ('it runs: version %s, protocol %s, store %s'):format(
-        handshake.serverInfo.version or '?',
-        handshake.protocolVersion,
-        handshake.storeId
-      )
-    )
-  elseif server.state == 'starting' then
-    return finding('info', 'it is being started')
-  end
-  local failure = server.failure or { message = 'no reason is known', lines = {} }
-  local said = #failure.lines > 0 and 'It said last: ' .. last_line(table.concat(failure.lines, '\n')) or ''
-  local state = server.state == 'waiting' and 'it ended, and is started again soon: ' or 'it could not be kept running: '
-  return finding('error', state .. failure.message, said, ':Callboard restart tries again; :Callboard log has all of it.')
-end
-
----@param world callboard.health.World
----@return callboard.Finding[] findings
----@return callboard.rpc.Found?
-function M.server(world)
-  local found, fault = world.find()
-  if not found then
-    return { finding('error', fault or 'the server was not found', 'See |callboard-server|.'), running(world) }
-  end
-  return {
-    finding('ok', ('%s (found by %s)'):format(table.concat(found.cmd, ' '), found.how)),
-    version_of(world, found),
-    running(world),
-  },
-    found
-end
-
-local LEVELS = { ok = 'ok', warn = 'warn', fail = 'error' }
-
----What the server itself looks at: store, model, keys, programs.
----@param world callboard.health.World
----@param found callboard.rpc.Found?
----@return callboard.Finding[]
-function M.doctor(world, found)
-  local cmd = found and M.other_command(found.cmd, 'doctor', '--json')
-  if not cmd then
-    return { finding('info', 'not looked at: there is no server to ask, or server.cmd is not a plain `... serve`') }
-  end
-  local text = require('callboard.model.text')
-  local done = world.run(cmd, DOCTOR_MS)
-  local findings = {}
-  for line in vim.gsplit(done.stdout, '\n', { trimempty = true }) do
-    local ok, check = pcall(vim.json.decode, line)
-    if ok and type(check) == 'table' and check.name and check.name ~= 'Editors' then
-      findings[#findings + 1] = finding(
-        LEVELS[check.status] or 'info',
-        ('%s: %s'):format(text.one_line(tostring(check.name)), text.one_line(tostring(check.found), 300)),
-        text.one_line(tostring(check.advice or ''), 300)
-      )
-    end
-  end
-  if #findings == 0 then
-    findings[1] = finding(
-      'warn',
-      ('`%s` told nothing (exit code %d): %s'):format(table.concat(cmd, ' '), done.code, last_line(done.stderr)),
-      'Run it in a terminal.'
-    )
-  end
-  return findings
-end
-
 ---@param world callboard.health.World
 ---@return callboard.Finding[]
 function M.around(world)
@@ -192,23 +56,47 @@ function M.around(world)
     if #vim.api.nvim_get_runtime_file(('parser/%s.*'):format(language), false) > 0 then
       add('ok', ('treesitter parser for %s'):format(language))
     else
-      add('warn', ('no treesitter parser for %s: answers are shown without colours'):format(language), 'Neovim comes with it; where a system has cut it out, `:TSInstall ' .. language .. '` brings it.')
+      add(
+        'warn',
+        ('no treesitter parser for %s: answers are shown without colours'):format(language),
+        'Neovim comes with it; where a system has cut it out, `:TSInstall '
+          .. language
+          .. '` brings it.'
+      )
     end
   end
   local picker, missing = require('callboard.pickers').which()
   if missing then
-    add('warn', ("the option picker is '%s', which is not installed; vim.ui.select is used"):format(missing), "Install it, or set picker = 'auto'.")
+    add(
+      'warn',
+      ("the option picker is '%s', which is not installed; vim.ui.select is used"):format(missing),
+      "Install it, or set picker = 'auto'."
+    )
   else
-    add('ok', ("picker: %s (the option is '%s')"):format(picker == 'page' and 'a list in a window' or picker, world.options.picker))
+    add(
+      'ok',
+      ("picker: %s (the option is '%s')"):format(
+        picker == 'page' and 'a list in a window' or picker,
+        world.options.picker
+      )
+    )
   end
   local engines = {}
-  for name, module in pairs({ ['blink.cmp'] = 'blink.cmp', ['nvim-cmp'] = 'cmp', ['mini.completion'] = 'mini.completion' }) do
+  for name, module in pairs({
+    ['blink.cmp'] = 'blink.cmp',
+    ['nvim-cmp'] = 'cmp',
+    ['mini.completion'] = 'mini.completion',
+  }) do
     if package.loaded[module] then
       engines[#engines + 1] = name
     end
   end
   table.sort(engines)
-  add('ok', 'completion of @files: by omnifunc' .. (#engines > 0 and ', beside ' .. table.concat(engines, ', ') or ''))
+  add(
+    'ok',
+    'completion of @files: by omnifunc'
+      .. (#engines > 0 and ', beside ' .. table.concat(engines, ', ') or '')
+  )
   return findings
 end
 
@@ -233,15 +121,33 @@ function M.settings(world)
   if vim.uv.fs_access(folder, 'W') then
     add('ok', ('log: %s (level %s)'):format(log, world.options.log.level))
   else
-    add('warn', ('log: %s cannot be written'):format(log), 'Make its folder writable, or set NVIM_LOG_FILE and XDG_STATE_HOME.')
+    add(
+      'warn',
+      ('log: %s cannot be written'):format(log),
+      'Make its folder writable, or set NVIM_LOG_FILE and XDG_STATE_HOME.'
+    )
   end
   -- Names and plain values only: a key must not get into a report that somebody shares.
-  for _, name in ipairs({ 'CALLBOARD_STORE', 'CALLBOARD_MODEL', 'CALLBOARD_FEATURES', 'OPENAI_MODEL', 'ANTHROPIC_MODEL' }) do
+  for _, name in ipairs({
+    'CALLBOARD_STORE',
+    'CALLBOARD_MODEL',
+    'CALLBOARD_FEATURES',
+    'OPENAI_MODEL',
+    'ANTHROPIC_MODEL',
+  }) do
     if world.env[name] then
-      add('info', ('%s=%s'):format(name, require('callboard.model.text').one_line(world.env[name], 200)))
+      add(
+        'info',
+        ('%s=%s'):format(name, require('callboard.model.text').one_line(world.env[name], 200))
+      )
     end
   end
-  for _, name in ipairs({ 'OPENAI_API_KEY', 'OPENAI_BASE_URL', 'ANTHROPIC_API_KEY', 'ANTHROPIC_BASE_URL' }) do
+  for _, name in ipairs({
+    'OPENAI_API_KEY',
+    'OPENAI_BASE_URL',
+    'ANTHROPIC_API_KEY',
+    'ANTHROPIC_BASE_URL',
+  }) do
     if world.env[name] then
       add('info', name .. ' is set')
     end
@@ -265,13 +171,18 @@ local function world()
       return require('callboard.rpc.locate').find(options.server, cwd)
     end,
     run = function(cmd, limit_ms)
-      local ok, process = pcall(vim.system, cmd, { text = true, env = options.server.env, cwd = options.server.cwd })
+      local ok, process =
+        pcall(vim.system, cmd, { text = true, env = options.server.env, cwd = options.server.cwd })
       if not ok then
         return { code = -1, stdout = '', stderr = tostring(process):match('[^\n]*') }
       end
       local done = process:wait(limit_ms)
       local late = done.code == 124 and ('it took longer than %d s'):format(limit_ms / 1000) or ''
-      return { code = done.code, stdout = done.stdout or '', stderr = late ~= '' and late or done.stderr or '' }
+      return {
+        code = done.code,
+        stdout = done.stdout or '',
+        stderr = late ~= '' and late or done.stderr or '',
+      }
     end,
   }
 end
@@ -293,9 +204,12 @@ end
 function M.check()
   local here = world()
   report('Neovim', M.editor())
-  local findings, found = M.server(here)
+  local findings, found = require('callboard.health_server').server(here)
   report('Server', findings)
-  report('What the server found (callboard doctor)', M.doctor(here, found))
+  report(
+    'What the server found (callboard doctor)',
+    require('callboard.health_server').doctor(here, found)
+  )
   report('In the editor', M.around(here))
   report('Settings', M.settings(here))
 end

@@ -19,7 +19,16 @@ describe(':Callboard', function()
     vim.notify = function(text)
       table.insert(told, text)
     end
-    for _, name in ipairs({ 'sessions', 'approval', 'agents', 'tasks', 'changes', 'diff', 'queue', 'interrupt' }) do
+    for _, name in ipairs({
+      'sessions',
+      'approval',
+      'agents',
+      'tasks',
+      'changes',
+      'diff',
+      'queue',
+      'interrupt',
+    }) do
       package.loaded['callboard.ui.' .. name] = recorder(name)
     end
     local chat = recorder('chat')
@@ -35,7 +44,17 @@ describe(':Callboard', function()
 
   after_each(function()
     vim.notify = notify
-    for _, name in ipairs({ 'chat', 'sessions', 'approval', 'agents', 'tasks', 'changes', 'diff', 'queue', 'interrupt' }) do
+    for _, name in ipairs({
+      'chat',
+      'sessions',
+      'approval',
+      'agents',
+      'tasks',
+      'changes',
+      'diff',
+      'queue',
+      'interrupt',
+    }) do
       package.loaded['callboard.ui.' .. name] = nil
     end
     vim.cmd('silent! %bwipeout!')
@@ -118,14 +137,22 @@ describe(':Callboard', function()
 
   it('takes a range of lines', function()
     vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'a', 'b', 'c' })
-    assert.same({ 'chat.send', { text = '', range = { first = 2, last = 3 } } }, run('2,3Callboard send'))
-    assert.same({ 'chat.ask', { text = 'why', range = { first = 1, last = 3 } } }, run('%Callboard ask why'))
+    assert.same(
+      { 'chat.send', { text = '', range = { first = 2, last = 3 } } },
+      run('2,3Callboard send')
+    )
+    assert.same(
+      { 'chat.ask', { text = 'why', range = { first = 1, last = 3 } } },
+      run('%Callboard ask why')
+    )
     assert.same({ 'chat.add', { range = { first = 1, last = 1 } } }, run('1Callboard add'))
   end)
 
   it('says so when there is no such sub-command, and what could be meant', function()
     assert.is_nil(run('Callboard sesions'))
-    assert.truthy(told[1]:find('there is no :Callboard sesions. Do you mean send, sessions?', 1, true))
+    assert.truthy(
+      told[1]:find('there is no :Callboard sesions. Do you mean send, sessions?', 1, true)
+    )
     told = {}
     run('Callboard xyz')
     assert.equal('Callboard: there is no :Callboard xyz.', told[1])
@@ -191,8 +218,21 @@ describe(':Callboard', function()
   end)
 
   it('has <Plug> mappings, and no others', function()
-    for _, name in ipairs({ 'toggle', 'new', 'sessions', 'next', 'agents', 'tasks', 'changes', 'interrupt', 'send' }) do
-      assert.truthy(vim.fn.maparg(('<Plug>(callboard-%s)'):format(name), 'n') ~= '' or vim.fn.maparg(('<Plug>(callboard-%s)'):format(name), 'n', false, true).callback)
+    for _, name in ipairs({
+      'toggle',
+      'new',
+      'sessions',
+      'next',
+      'agents',
+      'tasks',
+      'changes',
+      'interrupt',
+      'send',
+    }) do
+      assert.truthy(
+        vim.fn.maparg(('<Plug>(callboard-%s)'):format(name), 'n') ~= ''
+          or vim.fn.maparg(('<Plug>(callboard-%s)'):format(name), 'n', false, true).callback
+      )
     end
     for _, mode in ipairs({ 'n', 'x', 'i', 'o', 'c', 't' }) do
       for _, map in ipairs(vim.api.nvim_get_keymap(mode)) do

@@ -1,4 +1,5 @@
 local health = require('callboard.health')
+local server = require('callboard.health_server')
 
 describe('the health check', function()
   local function world(fields)
@@ -36,7 +37,7 @@ describe('the health check', function()
 
   it('tells the server, how it was found, its version, and whether it runs', function()
     local ran
-    local findings = health.server(world({
+    local findings = server.server(world({
       run = function(cmd, limit)
         ran = { cmd, limit }
         return { code = 0, stdout = 'callboard 9.8.7, protocol 1.0, Python 3.12.0\n', stderr = '' }
@@ -51,7 +52,7 @@ describe('the health check', function()
   end)
 
   it('tells what was tried when there is no server', function()
-    local findings, found = health.server(world({
+    local findings, found = server.server(world({
       find = function()
         return nil, 'the server was not found: nowhere'
       end,
@@ -62,21 +63,31 @@ describe('the health check', function()
   end)
 
   it('tells a program that is none of ours', function()
-    local findings = health.server(world({
+    local findings = server.server(world({
       run = function()
         return { code = 1, stdout = '', stderr = 'Traceback\nNo module named callboard\n' }
       end,
       find = function()
-        return { cmd = { '/bin/python3', '-m', 'callboard', 'serve' }, how = 'a Python that may have it', guess = true }
+        return {
+          cmd = { '/bin/python3', '-m', 'callboard', 'serve' },
+          how = 'a Python that may have it',
+          guess = true,
+        }
       end,
     }))
     assert.equal('error', findings[2].level)
-    assert.truthy(joined(findings):find('`/bin/python3 -m callboard version` did not tell a version (exit code 1): No module named callboard', 1, true))
+    assert.truthy(
+      joined(findings):find(
+        '`/bin/python3 -m callboard version` did not tell a version (exit code 1): No module named callboard',
+        1,
+        true
+      )
+    )
     assert.truthy(joined(findings):find('pip install callboard', 1, true))
   end)
 
   it('tells another protocol, and where the plugin is that fits', function()
-    local findings = health.server(world({
+    local findings = server.server(world({
       run = function()
         return { code = 0, stdout = 'callboard 9.8.7, protocol 2.1, Python 3.12.0', stderr = '' }
       end,
@@ -95,18 +106,25 @@ describe('the health check', function()
         error('nothing is to be run')
       end,
     })
-    local findings, found = health.server(custom)
+    local findings, found = server.server(custom)
     assert.equal('info', findings[2].level)
-    assert.equal('info', health.doctor(custom, found)[1].level)
-    assert.same({ 'env', 'A=serve', 'callboard', 'version' }, health.other_command({ 'env', 'A=serve', 'callboard', 'serve', '--x' }, 'version'))
+    assert.equal('info', server.doctor(custom, found)[1].level)
+    assert.same(
+      { 'env', 'A=serve', 'callboard', 'version' },
+      server.other_command({ 'env', 'A=serve', 'callboard', 'serve', '--x' }, 'version')
+    )
   end)
 
   it('tells a running server', function()
-    local findings = health.server(world({
+    local findings = server.server(world({
       app = {
         server = {
           state = 'ready',
-          handshake = { serverInfo = { version = '9.8.7' }, protocolVersion = '1.0', storeId = 'store_1' },
+          handshake = {
+            serverInfo = { version = '9.8.7' },
+            protocolVersion = '1.0',
+            storeId = 'store_1',
+          },
         },
       },
     }))
@@ -114,8 +132,13 @@ describe('the health check', function()
   end)
 
   it('tells why a server does not run, what it said last, and what to do', function()
-    local findings = health.server(world({
-      app = { server = { state = 'failed', failure = { message = 'it ended 5 times', lines = { 'a', 'store is locked' } } } },
+    local findings = server.server(world({
+      app = {
+        server = {
+          state = 'failed',
+          failure = { message = 'it ended 5 times', lines = { 'a', 'store is locked' } },
+        },
+      },
     }))
     assert.equal('error', findings[3].level)
     local all = joined(findings)
@@ -125,7 +148,7 @@ describe('the health check', function()
   end)
 
   it('passes on what the server looks at', function()
-    local findings = health.doctor(
+    local findings = server.doctor(
       world({
         run = function(cmd)
           assert.same({ '/bin/callboard', 'doctor', '--json' }, cmd)
@@ -144,13 +167,16 @@ describe('the health check', function()
       }),
       { cmd = { '/bin/callboard', 'serve' }, how = 'PATH' }
     )
-    assert.same({ 'ok Store: /store.db: 1 KiB', 'warn Model: none', 'error SQLite: too old<1B>' }, texts(findings))
+    assert.same(
+      { 'ok Store: /store.db: 1 KiB', 'warn Model: none', 'error SQLite: too old<1B>' },
+      texts(findings)
+    )
     assert.is_nil(findings[1].advice)
     assert.same({ 'Set a key.' }, findings[2].advice)
   end)
 
   it('tells when the server tells nothing', function()
-    local findings = health.doctor(
+    local findings = server.doctor(
       world({
         run = function()
           return { code = 124, stdout = '', stderr = 'it took longer than 10 s' }
@@ -170,7 +196,11 @@ describe('the health check', function()
 
   it('never tells a key', function()
     local findings = health.settings(world({
-      env = { OPENAI_API_KEY = 'sk-secret', OPENAI_BASE_URL = 'https://user:secret@host', CALLBOARD_MODEL = 'a/b' },
+      env = {
+        OPENAI_API_KEY = 'sk-secret',
+        OPENAI_BASE_URL = 'https://user:secret@host',
+        CALLBOARD_MODEL = 'a/b',
+      },
     }))
     local all = joined(findings)
     assert.is_nil(all:find('secret', 1, true))
@@ -183,14 +213,19 @@ describe('the health check', function()
     config.setup({ picker = 'telescope' })
     local findings = health.around(world())
     config.setup({})
-    assert.truthy(joined(findings):find("the option picker is 'telescope', which is not installed", 1, true))
+    assert.truthy(
+      joined(findings):find("the option picker is 'telescope', which is not installed", 1, true)
+    )
     assert.truthy(joined(health.around(world())):find('treesitter parser for markdown', 1, true))
   end)
 
   it('runs as :checkhealth, with a server that is not there', function()
     local notify = vim.notify
     vim.notify = function() end
-    require('callboard.config').setup({ server = { cmd = { '/nowhere/callboard', 'serve' } }, widnow = {} })
+    require('callboard.config').setup({
+      server = { cmd = { '/nowhere/callboard', 'serve' } },
+      widnow = {},
+    })
     vim.cmd('checkhealth callboard')
     local said = table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\n')
     for _, part in ipairs({

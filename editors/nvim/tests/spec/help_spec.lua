@@ -16,7 +16,8 @@ end
 ---@return string
 local function section(tag, next_tag)
   local from = assert(text:find('*' .. tag .. '*', 1, true), tag)
-  local to = next_tag and text:find('*' .. next_tag .. '*', from, true) or text:find('\n====', from, true)
+  local to = next_tag and text:find('*' .. next_tag .. '*', from, true)
+    or text:find('\n====', from, true)
   return text:sub(from, to)
 end
 
@@ -98,7 +99,8 @@ describe('the help', function()
   end)
 
   it('tells every option, with the default that it has', function()
-    local said = section('callboard-options', 'callboard-server.cmd'):match('\n\t({\n\t  server.-\n\t})\n<')
+    local said =
+      section('callboard-options', 'callboard-server.cmd'):match('\n\t({\n\t  server.-\n\t})\n<')
     local documented = assert(loadstring('return ' .. said))()
     assert.same(require('callboard.config').defaults(), documented)
     local function each(value, path)
@@ -119,7 +121,10 @@ describe('the help', function()
     for line in section('callboard-server.cmd', 'callboard-statusline'):gmatch('[^\n]+') do
       local path = line:match('^(%l+%.[%l_]+)\t')
       if path then
-        local value = vim.tbl_get({ server = { cmd = '', cwd = '' } }, unpack(vim.split(path, '.', { plain = true })))
+        local value = vim.tbl_get(
+          { server = { cmd = '', cwd = '' } },
+          unpack(vim.split(path, '.', { plain = true }))
+        )
         assert.truthy(value ~= nil or require('callboard.config').default_of(path) ~= nil, path)
       end
     end

@@ -85,7 +85,10 @@ describe('picking', function()
       config.setup({ picker = 'auto' })
       assert.equal('page', pickers().which())
       pickers().pick(request())
-      assert.same({ 'Which', 'first', '  the one', 'second', '  the two' }, vim.api.nvim_buf_get_lines(0, 0, -1, false))
+      assert.same(
+        { 'Which', 'first', '  the one', 'second', '  the two' },
+        vim.api.nvim_buf_get_lines(0, 0, -1, false)
+      )
       assert.is_false(vim.bo.modifiable)
       assert.same({ 3, 0 }, vim.api.nvim_win_get_cursor(0))
       vim.api.nvim_feedkeys('G\r', 'xt', false)
@@ -180,7 +183,9 @@ describe('picking', function()
         pickers().pick(request())
         settle()
         assert.equal(1, #told)
-        assert.truthy(told[1]:find(("the option picker is '%s', which is not installed"):format(name), 1, true))
+        assert.truthy(
+          told[1]:find(("the option picker is '%s', which is not installed"):format(name), 1, true)
+        )
         assert.equal('Which', given.opts.prompt)
         told = {}
       end

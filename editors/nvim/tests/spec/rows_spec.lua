@@ -6,7 +6,11 @@ local HERE = '/home/ada/project'
 local NOW = Rows.seconds('2024-05-01T12:00:00Z')
 
 local function wanted(fields)
-  return vim.tbl_extend('force', { cwd = HERE, all = false, approvals = Approvals.new() }, fields or {})
+  return vim.tbl_extend(
+    'force',
+    { cwd = HERE, all = false, approvals = Approvals.new() },
+    fields or {}
+  )
 end
 
 local function ids(rows)
@@ -102,7 +106,9 @@ describe('rows of sessions', function()
     local function of(fields)
       local session = fake.session(fields)
       local group = require('callboard.model.store').group(session)
-      return Rows.icon({ session = session, group = group }, 'text') .. ' ' .. Rows.state(session, group)
+      return Rows.icon({ session = session, group = group }, 'text')
+        .. ' '
+        .. Rows.state(session, group)
     end
     assert.equal('- done', of({}))
     assert.equal('> running', of({ status = 'running' }))
@@ -119,7 +125,10 @@ describe('rows of sessions', function()
 
   it('stand in columns', function()
     local sessions = {
-      fake.session({ title = 'Ä', usage = { inputTokens = 1000, outputTokens = 200, cost = 0.5, currency = 'USD' } }),
+      fake.session({
+        title = 'Ä',
+        usage = { inputTokens = 1000, outputTokens = 200, cost = 0.5, currency = 'USD' },
+      }),
       fake.session({ title = 'A longer one', cwd = '/home/ada/other', status = 'running' }),
     }
     local rows = Rows.arrange(sessions, wanted({ all = true }))
@@ -177,7 +186,9 @@ describe('usage', function()
   end)
 
   it('shows each agent, and what all used', function()
-    local own = sum({ usage = { requests = 2, inputTokens = 1500, outputTokens = 0, cost = 0.02, currency = 'USD' } })
+    local own = sum({
+      usage = { requests = 2, inputTokens = 1500, outputTokens = 0, cost = 0.02, currency = 'USD' },
+    })
     local child = sum({ usage = { requests = 1, inputTokens = 10, outputTokens = 5 } })
     local lines = Usage.lines({
       sessionId = 'ses_1',

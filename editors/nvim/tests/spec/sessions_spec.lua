@@ -48,7 +48,10 @@ describe('a session', function()
 
   describe('is opened', function()
     local stored = {
-      { fake.session({ sessionId = 'ses_aa11' }), fake.session({ sessionId = 'ses_ab22', title = 'two' }) },
+      {
+        fake.session({ sessionId = 'ses_aa11' }),
+        fake.session({ sessionId = 'ses_ab22', title = 'two' }),
+      },
       { fake.session({ sessionId = 'ses_ac33' }) },
       { fake.session({ sessionId = 'ses_zz99', archived = true }) },
     }
@@ -92,11 +95,16 @@ describe('a session', function()
     it('by none that is unknown, and the message says where to look', function()
       sessions.open('ses_x\nx')
       assert.same({}, app.opened)
-      assert.truthy(app:told():find('no session has an id that begins with ses_x x. :Callboard sessions', 1, true))
+      assert.truthy(
+        app
+          :told()
+          :find('no session has an id that begins with ses_x x. :Callboard sessions', 1, true)
+      )
     end)
 
     it('also when it is that of an agent, by its whole id', function()
-      app.answers['session/get'] = { session = fake.session({ sessionId = 'ses_child', parentId = 'ses_aa11' }) }
+      app.answers['session/get'] =
+        { session = fake.session({ sessionId = 'ses_child', parentId = 'ses_aa11' }) }
       sessions.open('ses_child')
       assert.same({ { 'ses_child' } }, app.opened)
     end)
@@ -156,7 +164,8 @@ describe('a session', function()
   end)
 
   it('is archived and brought back', function()
-    app.answers['session/archive'] = { session = fake.session({ sessionId = 'ses_1', archived = true }) }
+    app.answers['session/archive'] =
+      { session = fake.session({ sessionId = 'ses_1', archived = true }) }
     app.answers['session/unarchive'] = { session = fake.session({ sessionId = 'ses_1' }) }
     sessions.archive('ses_1', true)
     assert.truthy(app:told():find(':Callboard! archive', 1, true))
@@ -193,7 +202,8 @@ describe('a session', function()
   describe('goes back', function()
     it('to before the last turn, of all pages, and says what stays and how to go on', function()
       app.answers['session/turns'] = function(params)
-        return params.cursor and { data = { { turnId = 'trn_2' } } } or { data = { { turnId = 'trn_1' } }, nextCursor = 'n' }
+        return params.cursor and { data = { { turnId = 'trn_2' } } }
+          or { data = { { turnId = 'trn_1' } }, nextCursor = 'n' }
       end
       local paths = {}
       for i = 1, 10 do
@@ -246,7 +256,8 @@ describe('a session', function()
   describe('exported', function()
     it('is Markdown of all pages in a buffer that nothing writes', function()
       app.answers['session/export'] = function(params)
-        return params.cursor and { text = '## Agent\27\n' } or { text = '# Title\n\n', nextCursor = 'n' }
+        return params.cursor and { text = '## Agent\27\n' }
+          or { text = '# Title\n\n', nextCursor = 'n' }
       end
       app:put_session(fake.session({ sessionId = 'ses_1', title = 'A/B: "x" | % #' }))
       sessions.export('ses_1')
@@ -269,15 +280,24 @@ describe('a session', function()
   describe('gets a model', function()
     local models = {
       { modelId = 'a/one', provider = 'a', name = 'one', available = true, contextWindow = 200000 },
-      { modelId = 'b/two', provider = 'b', name = 'two', available = false, reason = 'no key\nis set' },
+      {
+        modelId = 'b/two',
+        provider = 'b',
+        name = 'two',
+        available = false,
+        reason = 'no key\nis set',
+      },
     }
 
     before_each(function()
       app.answers['model/list'] = function(params)
-        return params.cursor and { data = { models[2] } } or { data = { models[1] }, nextCursor = 'n' }
+        return params.cursor and { data = { models[2] } }
+          or { data = { models[1] }, nextCursor = 'n' }
       end
       app.answers['session/update'] = function(params)
-        return { session = fake.session({ sessionId = 'ses_1', model = params.model, mode = params.mode }) }
+        return {
+          session = fake.session({ sessionId = 'ses_1', model = params.model, mode = params.mode }),
+        }
       end
       app:put_session(fake.session({ sessionId = 'ses_1', model = 'a/one' }))
     end)
@@ -360,7 +380,12 @@ describe('a session', function()
         if params.cwd then
           return { data = { fake.session({ cwd = here, title = 'Mine' }) } }
         end
-        return { data = { fake.session({ cwd = '/else', title = 'Theirs' }), fake.session({ cwd = '/else', title = 'More' }) } }
+        return {
+          data = {
+            fake.session({ cwd = '/else', title = 'Theirs' }),
+            fake.session({ cwd = '/else', title = 'More' }),
+          },
+        }
       end
       sessions.pick()
       assert.equal(3, #picked.items)
@@ -386,7 +411,10 @@ describe('a session', function()
         if params.cursor then
           return { data = { fake.session({ cwd = here, title = 'Older' }) } }
         end
-        return { data = { fake.session({ cwd = here, title = 'Newer' }) }, nextCursor = params.cwd and 'next' or nil }
+        return {
+          data = { fake.session({ cwd = here, title = 'Newer' }) },
+          nextCursor = params.cwd and 'next' or nil,
+        }
       end
       sessions.pick()
       assert.equal(2, #app.asked)
@@ -398,7 +426,15 @@ describe('a session', function()
 
     it('from archived ones, which are a group of their own', function()
       app.answers['session/list'] = function(params)
-        return { data = { fake.session({ cwd = here, title = params.archived and 'Gone' or 'There', archived = params.archived }) } }
+        return {
+          data = {
+            fake.session({
+              cwd = here,
+              title = params.archived and 'Gone' or 'There',
+              archived = params.archived,
+            }),
+          },
+        }
       end
       sessions.pick()
       choose('archived ones')
@@ -414,7 +450,8 @@ describe('a session', function()
     end)
 
     it('and renamed, archived, deleted or forked right there', function()
-      app.answers['session/list'] = { data = { fake.session({ sessionId = 'ses_1', cwd = here, archived = false }) } }
+      app.answers['session/list'] =
+        { data = { fake.session({ sessionId = 'ses_1', cwd = here, archived = false }) } }
       app.answers['session/archive'] = { session = fake.session({ sessionId = 'ses_1' }) }
       app.answers['session/fork'] = { session = fake.session({ sessionId = 'ses_2' }) }
       sessions.pick()
@@ -429,7 +466,11 @@ describe('a session', function()
     end)
 
     it('with more about it beside, in lines', function()
-      app.answers['session/list'] = { data = { fake.session({ sessionId = 'ses_1', cwd = here, title = 'A\nB', queueLength = 2 }) } }
+      app.answers['session/list'] = {
+        data = {
+          fake.session({ sessionId = 'ses_1', cwd = here, title = 'A\nB', queueLength = 2 }),
+        },
+      }
       sessions.pick()
       local preview = picked.preview(picked.items[1])
       assert.equal('A B', preview[1])
@@ -450,7 +491,14 @@ describe('a session', function()
   end)
 
   describe('is searched', function()
-    local hit = { sessionId = 'ses_1', seq = 7, type = 'message', at = '2024-05-01T10:00:00Z', snippet = 'the\nwords', title = 'A title' }
+    local hit = {
+      sessionId = 'ses_1',
+      seq = 7,
+      type = 'message',
+      at = '2024-05-01T10:00:00Z',
+      snippet = 'the\nwords',
+      title = 'A title',
+    }
 
     local function open(items, at_start)
       local session = {

@@ -52,7 +52,8 @@ describe('the start of Neovim', function()
   end)
 
   it('can be kept from it', function()
-    local said = in_neovim('return vim.fn.exists(":Callboard")', '--cmd', 'let g:loaded_callboard = 1')
+    local said =
+      in_neovim('return vim.fn.exists(":Callboard")', '--cmd', 'let g:loaded_callboard = 1')
     assert.equal(0, said)
   end)
 
@@ -71,8 +72,8 @@ describe('the start of Neovim', function()
     for _, part in ipairs({
       'unknown option widnow',
       'unknown option window.hight',
-      "option window.position: \"middle\" is not one of right, left, bottom, tab",
-      "option picker: \"fzf\" is not one of",
+      'option window.position: "middle" is not one of right, left, bottom, tab',
+      'option picker: "fzf" is not one of',
       ':help callboard-options',
     }) do
       assert.truthy(said:find(part, 1, true), part .. ' is not in ' .. said)
@@ -80,16 +81,22 @@ describe('the start of Neovim', function()
   end)
 
   it('needs no setup, and takes one', function()
-    assert.equal('bottom', in_neovim([[
+    assert.equal(
+      'bottom',
+      in_neovim([[
       require('callboard').setup({ window = { position = 'bottom' } })
       return require('callboard.config').get().window.position
-    ]]))
+    ]])
+    )
     assert.equal('right', in_neovim("return require('callboard.config').get().window.position"))
-    assert.equal('left', in_neovim(
-      "return require('callboard.config').get().window.position",
-      '--cmd',
-      "let g:callboard = {'window': {'position': 'left'}}"
-    ))
+    assert.equal(
+      'left',
+      in_neovim(
+        "return require('callboard.config').get().window.position",
+        '--cmd',
+        "let g:callboard = {'window': {'position': 'left'}}"
+      )
+    )
   end)
 
   it('has a status that is empty, and starts no server to tell it', function()

@@ -41,7 +41,11 @@ function M.state(session, group)
     return 'closed'
   elseif group == 'archived' then
     return 'archived'
-  elseif group == 'attention' or session.status == 'waiting_approval' or session.status == 'parked' then
+  elseif
+    group == 'attention'
+    or session.status == 'waiting_approval'
+    or session.status == 'parked'
+  then
     return 'waits for you'
   elseif session.status == 'running' then
     return 'running'
@@ -69,7 +73,8 @@ end
 ---@param at string RFC 3339, UTC
 ---@return integer? seconds since the epoch
 function M.seconds(at)
-  local year, month, day, hour, minute, second = tostring(at):match('^(%d+)-(%d+)-(%d+)T(%d+):(%d+):(%d+)')
+  local year, month, day, hour, minute, second =
+    tostring(at):match('^(%d+)-(%d+)-(%d+)T(%d+):(%d+):(%d+)')
   if not year then
     return nil
   end
@@ -81,7 +86,12 @@ function M.seconds(at)
   local era = math.floor(y / 400)
   local of_era = y - era * 400
   local of_year = math.floor((153 * (m + (m > 2 and -3 or 9)) + 2) / 5) + tonumber(day) - 1
-  local days = era * 146097 + of_era * 365 + math.floor(of_era / 4) - math.floor(of_era / 100) + of_year - 719468
+  local days = era * 146097
+    + of_era * 365
+    + math.floor(of_era / 4)
+    - math.floor(of_era / 100)
+    + of_year
+    - 719468
   return days * 86400 + tonumber(hour) * 3600 + tonumber(minute) * 60 + tonumber(second)
 end
 
@@ -115,7 +125,8 @@ end
 function M.used(usage)
   local parts = {}
   if usage and (usage.inputTokens or usage.outputTokens) then
-    parts[#parts + 1] = text.count((usage.inputTokens or 0) + (usage.outputTokens or 0)) .. ' tokens'
+    parts[#parts + 1] = text.count((usage.inputTokens or 0) + (usage.outputTokens or 0))
+      .. ' tokens'
   end
   if usage and usage.cost then
     parts[#parts + 1] = M.cost(usage.cost, usage.currency)
@@ -127,7 +138,8 @@ end
 ---@param currency string?
 ---@return string
 function M.cost(amount, currency)
-  local figure = (amount > 0 and amount < 0.01) and ('%.4f'):format(amount) or ('%.2f'):format(amount)
+  local figure = (amount > 0 and amount < 0.01) and ('%.4f'):format(amount)
+    or ('%.2f'):format(amount)
   if currency == nil or currency == 'USD' then
     return '$' .. figure
   end

@@ -20,7 +20,10 @@ local function after_terminal(fn)
   if vim.api.nvim_get_mode().mode ~= 't' then
     return vim.schedule(fn)
   end
-  vim.api.nvim_create_autocmd('ModeChanged', { pattern = 't:*', once = true, callback = vim.schedule_wrap(fn) })
+  vim.api.nvim_create_autocmd(
+    'ModeChanged',
+    { pattern = 't:*', once = true, callback = vim.schedule_wrap(fn) }
+  )
 end
 
 ---@param opts callboard.Pick

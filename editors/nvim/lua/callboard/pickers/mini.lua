@@ -42,7 +42,13 @@ function M.pick(opts)
       name = opts.title,
       items = items,
       preview = function(buf, item)
-        vim.api.nvim_buf_set_lines(buf, 0, -1, false, opts.preview and opts.preview(item.item) or { item.text })
+        vim.api.nvim_buf_set_lines(
+          buf,
+          0,
+          -1,
+          false,
+          opts.preview and opts.preview(item.item) or { item.text }
+        )
       end,
       choose = function(item)
         then_do = function()

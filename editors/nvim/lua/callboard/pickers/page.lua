@@ -43,7 +43,8 @@ function M.pick(opts)
     keys = function()
       local keys = { { action = 'open', lhs = '<CR>', desc = 'Choose', fn = act(opts.on_choice) } }
       for name, action in vim.spairs(opts.actions or {}) do
-        keys[#keys + 1] = { action = name, lhs = action.key, desc = action.desc, fn = act(action.fn) }
+        keys[#keys + 1] =
+          { action = name, lhs = action.key, desc = action.desc, fn = act(action.fn) }
       end
       return keys
     end,

@@ -22,7 +22,8 @@ function M.pick(opts)
     items[i] = {
       text = lines[i],
       callboard = item,
-      preview = opts.preview and { text = table.concat(opts.preview(item), '\n'), loc = false } or nil,
+      preview = opts.preview and { text = table.concat(opts.preview(item), '\n'), loc = false }
+        or nil,
     }
   end
   local function with_item(fn)
@@ -39,7 +40,8 @@ function M.pick(opts)
   for name, action in pairs(opts.actions or {}) do
     local own = 'callboard_' .. name
     actions[own] = with_item(action.fn)
-    keys[('<c-%s>'):format(action.key)] = { own, mode = { 'n', 'i' }, nowait = true, desc = action.desc }
+    keys[('<c-%s>'):format(action.key)] =
+      { own, mode = { 'n', 'i' }, nowait = true, desc = action.desc }
   end
   require('snacks').picker.pick({
     title = opts.title,

@@ -56,7 +56,12 @@ function M.pick(opts)
         actions.select_default:replace(with_selected(opts.on_choice))
         for _, action in pairs(opts.actions or {}) do
           for _, mode in ipairs({ 'i', 'n' }) do
-            map(mode, ('<C-%s>'):format(action.key), with_selected(action.fn), { desc = action.desc, nowait = true })
+            map(
+              mode,
+              ('<C-%s>'):format(action.key),
+              with_selected(action.fn),
+              { desc = action.desc, nowait = true }
+            )
           end
         end
         return true

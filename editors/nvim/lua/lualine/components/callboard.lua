@@ -23,7 +23,8 @@ function Component:update_status()
     return ''
   end
   local status = require('callboard').status_table()
-  local what = status.server == 'failed' and 'failed' or (status.approvals > 0 and 'approvals' or nil)
+  local what = status.server == 'failed' and 'failed'
+    or (status.approvals > 0 and 'approvals' or nil)
   local highlight = what and self.callboard_highlights[what]
   return highlight and self:format_hl(highlight) .. shown or shown
 end

@@ -10,7 +10,11 @@ local M = {}
 ---@return string
 function M.file_name(session, id)
   local name = session and session.title or ''
-  name = text.utf8(name):gsub('[%z\1-\31\127/\\:*?"<>|%s%%#`$!&\';{}~]+', '-'):gsub('^[%-%.]+', ''):gsub('[%-%.]+$', '')
+  name = text
+    .utf8(name)
+    :gsub('[%z\1-\31\127/\\:*?"<>|%s%%#`$!&\';{}~]+', '-')
+    :gsub('^[%-%.]+', '')
+    :gsub('[%-%.]+$', '')
   name = vim.fn.strcharpart(name, 0, 60)
   return (name ~= '' and name or 'session-' .. id:sub(-6)) .. '.md'
 end

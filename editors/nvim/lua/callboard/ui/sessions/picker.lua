@@ -63,7 +63,8 @@ local function older(listing)
       }
     end
     if listing.all and listing.all_cursor then
-      wanted[#wanted + 1] = { params = { cursor = listing.all_cursor, limit = M.PAGE }, keep = 'all_cursor' }
+      wanted[#wanted + 1] =
+        { params = { cursor = listing.all_cursor, limit = M.PAGE }, keep = 'all_cursor' }
     end
     fetch(listing, wanted, function()
       show(listing)
@@ -83,10 +84,17 @@ local function leads(listing, hidden)
   if hidden > 0 then
     local many = listing.all_cursor and ('%d or more'):format(hidden) or tostring(hidden)
     local one = hidden == 1 and not listing.all_cursor
-    add(('%s of other folders %s hidden; choose this to show %s'):format(many, one and 'is' or 'are', one and 'it' or 'them'), function()
-      listing.all = true
-      show(listing)
-    end)
+    add(
+      ('%s of other folders %s hidden; choose this to show %s'):format(
+        many,
+        one and 'is' or 'are',
+        one and 'it' or 'them'
+      ),
+      function()
+        listing.all = true
+        show(listing)
+      end
+    )
   end
   if listing.here_cursor or (listing.all and listing.all_cursor) then
     add('older ones', older(listing))
@@ -148,7 +156,8 @@ function show(listing)
     show(listing)
   end
   require('callboard.pickers').pick({
-    title = listing.all and 'Sessions' or 'Sessions of ' .. vim.fn.fnamemodify(listing.folder, ':~'),
+    title = listing.all and 'Sessions'
+      or 'Sessions of ' .. vim.fn.fnamemodify(listing.folder, ':~'),
     items = lines,
     format = function(line)
       return line.text
@@ -213,9 +222,13 @@ function M.pick()
   }, function()
     if #listing.sessions == 0 then
       listing.archived = true
-      return fetch(listing, { { params = { archived = true, limit = M.PAGE }, keep = '' } }, function()
-        show(listing)
-      end)
+      return fetch(
+        listing,
+        { { params = { archived = true, limit = M.PAGE }, keep = '' } },
+        function()
+          show(listing)
+        end
+      )
     end
     show(listing)
   end)

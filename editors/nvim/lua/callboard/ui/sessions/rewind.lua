@@ -22,7 +22,9 @@ function M.describe(result, turn_id)
   local function add(line, hl)
     shown[#shown + 1] = { { line, hl } }
   end
-  add(('%s taken back: the agent knows nothing of it any more.'):format(plural(result.turns, 'turn')))
+  add(
+    ('%s taken back: the agent knows nothing of it any more.'):format(plural(result.turns, 'turn'))
+  )
   local paths = result.changedPaths or {}
   if #paths > 0 then
     add('Files stay as they are. These had been changed:')
@@ -49,16 +51,18 @@ end
 ---@param done fun(turn: callboard.Turn?)
 local function last_turn(id, done)
   local function page(cursor, last)
-    require('callboard.app').get():request('session/turns', { sessionId = id, cursor = cursor }, function(err, got)
-      if err then
-        return notify.failed('find the last turn', err)
-      end
-      last = got.data[#got.data] or last
-      if got.nextCursor then
-        return page(got.nextCursor, last)
-      end
-      done(last)
-    end)
+    require('callboard.app')
+      .get()
+      :request('session/turns', { sessionId = id, cursor = cursor }, function(err, got)
+        if err then
+          return notify.failed('find the last turn', err)
+        end
+        last = got.data[#got.data] or last
+        if got.nextCursor then
+          return page(got.nextCursor, last)
+        end
+        done(last)
+      end)
   end
   page()
 end
@@ -71,7 +75,8 @@ function M.run(id)
       local session = app.sessions.by_id[id]
       local inherited = session and session.forkedFrom
       return notify.warn(
-        inherited and 'this fork has no turn of its own to take back. Fork the session that it comes from instead.'
+        inherited
+            and 'this fork has no turn of its own to take back. Fork the session that it comes from instead.'
           or 'there is no turn to take back yet'
       )
     end
@@ -79,7 +84,11 @@ function M.run(id)
     app:change('session/rewind', params, 'take back the last turn', function(result)
       app:put_session(result.session)
       local name = require('callboard.ui.sessions').called(id)
-      require('callboard.ui.float').open('Back in ' .. name, M.describe(result, turn.turnId), 'callboard-undo')
+      require('callboard.ui.float').open(
+        'Back in ' .. name,
+        M.describe(result, turn.turnId),
+        'callboard-undo'
+      )
     end)
   end)
 end

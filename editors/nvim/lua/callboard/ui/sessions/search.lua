@@ -124,7 +124,9 @@ function M.run(words, before, cursor)
     local hits = vim.list_extend(vim.list_slice(before or {}), page.data)
     if #hits == 0 and not page.nextCursor then
       return notify.info(
-        ('nothing was said with %s. Every word must occur; a word that ends in * may go on.'):format(text.one_line(words, 40))
+        ('nothing was said with %s. Every word must occur; a word that ends in * may go on.'):format(
+          text.one_line(words, 40)
+        )
       )
     end
     show(words, hits, page.nextCursor)
