@@ -156,11 +156,9 @@ function M.shown(content)
   return lines_of(content, #content > 0 and all_dos(content))
 end
 
----Puts a text into a buffer: as one change that can be undone, and only where lines differ, so that marks and
----cursors stay. Raises what Neovim raises, as for a buffer that is not modifiable.
 ---@param buf integer
 ---@param content callboard.Text
-function M.put(buf, content)
+local function put(buf, content)
   local dos = vim.bo[buf].fileformat == 'dos'
   if dos and not all_dos(content) then
     vim.bo[buf].fileformat = 'unix'
@@ -191,6 +189,20 @@ function M.put(buf, content)
     if not ended then
       vim.bo[buf].fixendofline = false
     end
+  end
+end
+
+---Puts a text into a buffer: as one change that can be undone, and only where lines differ, so that marks and
+---cursors stay. Raises what Neovim raises, as for a buffer that is not modifiable.
+---@param buf integer
+---@param content callboard.Text
+function M.put(buf, content)
+  local readonly = vim.bo[buf].readonly
+  vim.bo[buf].readonly = false -- or Neovim would warn, and wait for a second
+  local ok, fault = pcall(put, buf, content)
+  vim.bo[buf].readonly = readonly
+  if not ok then
+    error(fault, 0)
   end
 end
 

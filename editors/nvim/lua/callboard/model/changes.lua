@@ -313,6 +313,13 @@ end
 ---@return callboard.Before
 function M.before(text, chain)
   local before = { failed = {}, taken = 0 }
+  local operation
+  for _, step in ipairs(chain) do
+    operation = merged(operation, step.change.operation)
+  end
+  if text == nil and operation == 'create' then
+    return before -- it is gone already
+  end
   for i = #chain, 1, -1 do
     text = back(text, chain[i], before)
   end

@@ -10,8 +10,8 @@ local M = {}
 ---@class callboard.ChangesPage
 ---@field tracked callboard.Tracked
 ---@field page callboard.Page
----@field off fun()
----@field quickfix integer id of the list
+---@field quickfix integer? id of the list; 0 when the user has dropped it
+---@field placed boolean? the cursor was put on the first file
 
 ---@type table<string, callboard.ChangesPage>
 local pages = {}
@@ -39,6 +39,12 @@ end
 ---@param entry callboard.ChangesPage
 local function update(entry)
   entry.page:draw(rows.lines(entry.tracked))
+  if not entry.placed and #entry.tracked:files() > 0 then
+    entry.placed = true
+    for _, win in ipairs(vim.fn.win_findbuf(entry.page.buf)) do
+      vim.api.nvim_win_set_cursor(win, { 2, 0 }) -- the first file: what keys act on
+    end
+  end
   if not entry.tracked.loaded then
     return
   end
@@ -156,8 +162,8 @@ function M.open(session_id)
   offs[2] = app:on('server', function()
     update(entry)
   end)
+  entry.page:show('botright 12split')
   update(entry)
-  entry.page:show()
 end
 
 ---The session whose changes the current window lists, and the file under the cursor.

@@ -83,7 +83,7 @@ local function right_bar(tracked, file, what)
     hint('next_file', ']f', 'next'),
     hint('hide', 'q', 'close'),
   }, 4)
-  return (' %%#CallboardHeading#%s%%* %s  %s  %%<%%=%s '):format(
+  return (' %%#CallboardHeading#%s%%* %s  %s  %%=%s %%<'):format(
     what,
     counts,
     place(tracked, file),
@@ -158,6 +158,8 @@ local function unshowable(file, comparison)
     return comparison.now.fault
   elseif file.operation == 'nothing' then
     return 'it was made and deleted again'
+  elseif comparison.now.text == nil and comparison.before.text == nil then
+    return 'the file is not there any more'
   elseif comparison.before.taken == 0 and comparison.before.text ~= nil then
     return file.partial or reverting.missed(comparison)
   end

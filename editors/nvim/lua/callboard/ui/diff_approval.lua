@@ -100,7 +100,7 @@ local function right_bar(from)
     change.removed
   )
   local which = #list > 1 and (' %d/%d'):format(from.index, #list) or ''
-  return (' %%#CallboardApproval#%s%%* %s%s  %%<%%=%s '):format(word, counts, which, state)
+  return (' %%#CallboardApproval#%s%%* %s%s  %%=%s %%<'):format(word, counts, which, state)
 end
 
 ---@param from callboard.ShownApproval

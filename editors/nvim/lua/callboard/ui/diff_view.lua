@@ -162,6 +162,11 @@ function View:watch()
       self:rekey()
     end
   end)
+  on('VimResized', function()
+    if self.layout == 'tab' and self.tab == vim.api.nvim_get_current_tabpage() then
+      vim.cmd('wincmd =')
+    end
+  end)
   on('WinClosed', function(event)
     local win = tonumber(event.match)
     if win and self:has(win) and not self.busy then
@@ -308,6 +313,7 @@ function View:show(content, keep)
     vim.api.nvim_win_close(self.left, true)
     self.left = nil
   end
+  self:color()
   for _, pane in ipairs({ content.right, content.left }) do
     if pane.ours then
       keys.set(pane.buf, 'diff', content.keys)
@@ -327,6 +333,22 @@ function View:show(content, keep)
   end
   self:rekey()
   self.busy = false
+end
+
+---@private
+---Has a version of a file in the colors of the file.
+function View:color()
+  local left, right = self.content.left, self.content.right
+  if not left or left.ours == right.ours then
+    return
+  end
+  local file, version = left.ours and right.buf or left.buf, left.ours and left.buf or right.buf
+  if vim.treesitter.highlighter.active[file] then
+    local language = vim.treesitter.language.get_lang(vim.bo[file].filetype)
+    pcall(vim.treesitter.start, version, language)
+  elseif vim.bo[file].syntax ~= '' then
+    vim.bo[version].syntax = vim.bo[file].syntax
+  end
 end
 
 ---@private

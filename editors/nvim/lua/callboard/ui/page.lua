@@ -57,7 +57,8 @@ function M.new(opts)
   return self
 end
 
----Shows it: in the window that has it, or in a new one.
+---Shows it: in the window that has it, or in a new one. Its height is not fixed: where a chat's input is fixed,
+---too, Neovim 0.11 aborts when the terminal becomes too small for both.
 ---@param command string? that makes the window
 function Page:show(command)
   local win = buffers.window(self.buf)
@@ -77,7 +78,6 @@ function Page:show(command)
     cursorline = true,
     list = false,
     spell = false,
-    winfixheight = true,
   })
 end
 
