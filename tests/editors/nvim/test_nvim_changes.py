@@ -477,6 +477,7 @@ def test_nothing_opens_where_the_chat_is_not_in_view(begin):
 
 def test_from_the_chat_to_what_a_call_changed_and_to_what_one_would_change(begin):
     editor = begin("work", chat=True)
+    editor.wait_for("── done")  # drawn, and not only ended
     editor.keys("<C-w>l/app.txt<CR>gd")
     editor.wait_for("before")
     assert windows(editor)[1].endswith("/app.txt")
