@@ -264,7 +264,7 @@ def test_a_large_output_is_cut_and_opens_whole(open_editor):
 def test_an_approval_is_answered_in_the_chat(open_editor):
     editor = chat(open_editor)
     say(editor, "write new.txt")
-    editor.wait_for("Allow once")
+    editor.wait_for("! Create new.txt")
     to_chat(editor)
     editor.keys("gg]a")
     editor.wait_for(lambda: "new.txt" in editor.lua("return vim.api.nvim_get_current_line()"))
