@@ -1,6 +1,10 @@
 """The chat: what is written and shown, with real keys, a real server and a scripted model."""
 
 import re
+import sys
+from pathlib import Path
+
+import pytest
 
 SCENARIO = r"""
 chars_per_second: 400
@@ -394,3 +398,43 @@ def test_idle_is_idle(open_editor):
     editor.keys("<C-c>")
     editor.wait_for("── stopped")
     editor.wait_for(lambda: timers() == 0)
+
+
+BEAT = """
+local worst, beats = 0, 0
+local function used()
+  local usage = vim.uv.getrusage()
+  local function ms(time) return time.sec * 1000 + time.usec / 1000 end
+  return ms(usage.utime) + ms(usage.stime)
+end
+local last = used()
+local timer = assert(vim.uv.new_timer())
+timer:start(1, 1, vim.schedule_wrap(function()
+  local now = used()
+  worst, beats, last = math.max(worst, now - last), beats + 1, now
+end))
+_G.worst_stall = function() return worst, beats end
+"""
+
+
+@pytest.mark.parametrize("line", [0, 15], ids=["one line", "lines"])
+def test_20000_pieces_do_not_stall_who_types(open_editor, line):
+    """Between two turns of Neovim's main loop it never works for 50 ms. Counted is the time that Neovim itself
+    has used: how busy the machine is with other things does not matter."""
+    server = Path(__file__).with_name("pouring_server.py")
+    editor = open_editor(server=[sys.executable, str(server), "20000", str(line)])
+    editor.command("Callboard chat")
+    editor.wait_for("A new session in")
+    editor.lua(BEAT)
+    say(editor, "pour")
+    editor.keys("i")
+    typed = 0
+    while "── done" not in editor.text():
+        editor.keys("x")
+        typed += 1
+        editor.wait_for(lambda: input_text(editor) == "x" * typed)
+    worst, beats = editor.lua("return { _G.worst_stall() }")
+    print(f"worst {worst:.1f} ms in {beats} beats, {typed} keys")
+    assert worst < 50
+    text = transcript(editor)
+    assert text.count("lorem") == 3334
