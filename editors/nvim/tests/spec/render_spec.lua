@@ -17,6 +17,23 @@ local function text_of(item, look, before)
 end
 
 describe('a recorded session', function()
+  -- How an approval looks is agreed on elsewhere.
+  local real
+  before_each(function()
+    real = package.loaded['callboard.ui.approval']
+    package.loaded['callboard.ui.approval'] = {
+      block = function(approval)
+        return {
+          { { ('! %s'):format(approval.title) } },
+          { { '  (what is asked, and the answers)' } },
+        }
+      end,
+    }
+  end)
+  after_each(function()
+    package.loaded['callboard.ui.approval'] = real
+  end)
+
   for _, name in ipairs(recorded.names()) do
     it(name .. ' is shown as it was agreed', function()
       local all = {}

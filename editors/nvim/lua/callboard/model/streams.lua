@@ -138,6 +138,11 @@ function M.delta(t, delta)
     change.hole = true
     return change
   end
+  local thought = delta.kind == 'answer' and t.by_id[M.id('thought', delta.messageId)]
+  if thought and thought.streaming then
+    thought.streaming = nil -- it was thought through
+    items.touch(change, thought.id)
+  end
   local item = streaming(t, change, delta.kind, delta)
   item.streaming = true
   items.append(item, delta.text)

@@ -107,6 +107,14 @@ local function create(opts)
       end)
     end,
   })
+  vim.api.nvim_create_autocmd('BufWinLeave', {
+    buffer = chat.buf,
+    callback = function()
+      vim.schedule(function()
+        layout.close_lonely(chat.input.buf, chat.buf)
+      end)
+    end,
+  })
   return chat
 end
 

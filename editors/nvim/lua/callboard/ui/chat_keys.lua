@@ -38,9 +38,9 @@ local function file_here(chat)
   local cwd = chat.cwd
   local record = chat.app.sessions.by_id[chat.id or '']
   cwd = record and record.cwd or cwd
-  local word = vim.fn.expand('<cWORD>'):gsub('^[%[%(`"\'@<]+', ''):gsub('[%]%)`"\',;>]+$', '')
+  local word = vim.fn.expand('<cWORD>'):gsub('^[%[%(`"\'@<]+', ''):gsub('[%]%)`"\',;>%.:!?]+$', '')
   local path, line = word:match('^(.-):(%d+)')
-  path = (path or word):gsub('[:%.]+$', '')
+  path = path or word
   if path ~= '' then
     local full = path:sub(1, 1) == '/' and path or vim.fs.joinpath(cwd, path)
     local stat = vim.uv.fs_stat(full)

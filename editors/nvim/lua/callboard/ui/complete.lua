@@ -170,6 +170,16 @@ function M.omnifunc(findstart, base)
   return { words = words, refresh = 'always' }
 end
 
+---Makes the menu of a buffer show up also for one candidate, and choose nothing by itself, where Neovim has the
+---option for one buffer (0.11).
+---@param buf integer
+function M.set_up(buf)
+  vim.bo[buf].omnifunc = "v:lua.require'callboard.ui.complete'.omnifunc"
+  if vim.fn.has('nvim-0.11') == 1 then
+    vim.bo[buf].completeopt = 'menuone,noselect'
+  end
+end
+
 ---For the key `@`: itself, and what can follow it. Nothing is chosen before the person does.
 ---@return string keys
 function M.trigger()
@@ -178,7 +188,11 @@ function M.trigger()
   if before ~= '' and not before:match('[%s%(%["\']$') then
     return '@' -- as in an address
   end
-  return '@<C-x><C-o><C-p>'
+  local options = vim.api.nvim_get_option_value('completeopt', {})
+  if options:find('noselect', 1, true) or options:find('noinsert', 1, true) then
+    return '@<C-x><C-o>'
+  end
+  return '@<C-x><C-o><C-p>' -- back to what was typed
 end
 
 return M

@@ -23,7 +23,7 @@ function M.new(name)
   vim.b[self.buf].callboard_kind = 'input'
   vim.bo[self.buf].undolevels = -123456 -- the global value: what is typed can be undone
   vim.bo[self.buf].modifiable = true
-  vim.bo[self.buf].omnifunc = "v:lua.require'callboard.ui.complete'.omnifunc"
+  require('callboard.ui.complete').set_up(self.buf)
   return self
 end
 
@@ -88,7 +88,7 @@ function Input:recall(step, key)
   end
   if text == nil then
     local raw = vim.api.nvim_replace_termcodes(key, true, false, true)
-    vim.api.nvim_feedkeys(raw, 'n', false)
+    vim.api.nvim_feedkeys(raw, 'ni', false) -- before what was typed since
     return
   end
   self:set(text)

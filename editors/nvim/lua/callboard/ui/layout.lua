@@ -108,7 +108,13 @@ function M.input(buf, below)
   if not win then
     local height = require('callboard.config').get().window.input_height
     height = math.max(1, math.min(math.floor(height), vim.api.nvim_win_get_height(below) - 3))
-    win = vim.api.nvim_open_win(buf, false, { split = 'below', win = below, height = height })
+    -- Not by nvim_open_win: in 0.10 it splits another window than the one that it is told.
+    local from = vim.api.nvim_get_current_win()
+    vim.api.nvim_set_current_win(below)
+    vim.cmd(('belowright %dsplit'):format(height))
+    win = vim.api.nvim_get_current_win()
+    vim.api.nvim_win_set_buf(win, buf)
+    vim.api.nvim_set_current_win(from)
   elseif vim.api.nvim_win_get_buf(win) ~= buf then
     vim.api.nvim_win_set_buf(win, buf)
   end
@@ -140,6 +146,19 @@ function M.close(wins)
       end
     end
   end
+end
+
+---An input without its transcript goes, too.
+---@param input integer
+---@param transcript integer
+function M.close_lonely(input, transcript)
+  local lonely = vim.tbl_filter(function(win)
+    local tab = vim.api.nvim_win_get_tabpage(win)
+    return not vim.iter(vim.api.nvim_tabpage_list_wins(tab)):any(function(other)
+      return vim.api.nvim_win_get_buf(other) == transcript
+    end)
+  end, vim.fn.win_findbuf(input))
+  M.close(lonely)
 end
 
 return M

@@ -109,7 +109,7 @@ local function queue(shown, state)
   end
   for _, item in ipairs(queued) do
     local author = item.author
-    local mark = item.steer and '  > ' or '  - '
+    local mark = item.steer and '  > at the next step: ' or '  - '
     local said = item.text
     if author and author.kind ~= 'person' then
       said = ('%s: %s'):format(author.name, said)

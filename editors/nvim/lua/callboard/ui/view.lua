@@ -11,7 +11,8 @@ local M = {}
 ---@class callboard.Drawn: callboard.Block
 ---@field id string
 ---@field height integer
----@field before string? the item that it was drawn below
+---@field over { text: string, partial: boolean?, blobs: table? }? what it said when its stream had ended
+---@field mark integer? that colours its text
 
 ---@class callboard.View
 ---@field buf integer
@@ -203,7 +204,6 @@ function View:render(index)
   local item, before = items[index], items[index - 1]
   local block = render.block(item, before, self.opts.look()) --[[@as callboard.Drawn]]
   block.id, block.height = item.id, #block.lines
-  block.before = before and before.id
   return block
 end
 
@@ -283,6 +283,16 @@ function View:write_block(block)
     return
   end
   local row = self:row_of(block)
+  local was = block.over
+  if
+    was
+    and not item.streaming
+    and was.text == item.text
+    and was.partial == item.partial
+    and was.blobs == item.blobs
+  then
+    return -- it says what it said
+  end
   if block.stream and not block.over and block.stream:continues(item.text, not item.streaming) then
     return self:append(block, item, row)
   end
@@ -344,7 +354,7 @@ function View:append(block, item, row)
     block.height = block.height + #ending
   end
   if over then
-    block.over = true
+    block.over = { text = item.text, partial = item.partial, blobs = item.blobs }
     if item.kind == 'thought' then
       block.fold = { first = block.first, last = block.height - 1 }
       folds.make_one(self, block, row)
