@@ -121,8 +121,10 @@ function Feed:follow(following)
   return function()
     if not following.closed then
       self:forget(following)
-      if following.id then
-        self:unsubscribe(following.id)
+      local id = following.id
+      following.id = nil
+      if id then
+        self:unsubscribe(id)
       end
     end
   end
