@@ -105,10 +105,11 @@ local TOLD_LINES = 5
 function App:server_changed()
   local server = self.server
   if server.state == 'failed' then
-    local told = { server.failure.message }
     local lines = server.failure.lines
-    vim.list_extend(told, lines, math.max(1, #lines - TOLD_LINES + 1))
-    notify.error(table.concat(told, '\n'))
+    notify.no_server(
+      server.failure.message,
+      vim.list_slice(lines, math.max(1, #lines - TOLD_LINES + 1))
+    )
   end
   self:tell('server')
 end

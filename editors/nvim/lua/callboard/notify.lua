@@ -30,25 +30,36 @@ end
 
 M.explain = errors.explain
 
----@type string? the last word on there being no server, and when it was said (ms)
-local last, last_at = nil, 0
+---The last word on there being no server, and when it was said (ms).
+---@type string?
+local last
+local last_at = 0
+---Within so long (ms) it is not said again, however many requests one thing makes.
+local AGAIN_MS = 1000
+
+---Tells that there is no server.
+---@param message string
+---@param lines string[]? what it said last
+function M.no_server(message, lines)
+  local now = vim.uv.now()
+  if message ~= last or now - last_at > AGAIN_MS then
+    M.error(table.concat({ message, unpack(lines or {}) }, '\n'))
+  end
+  last, last_at = message, now
+end
 
 ---Tells of a request that failed.
 ---@param doing string what was asked for, as in "rename the session"
 ---@param err table
 function M.failed(doing, err)
   local kind = errors.kind(err)
-  if kind ~= 'noServer' and kind ~= 'serverGone' then
-    return M.error(('could not %s: %s'):format(doing, errors.explain(err)))
-  end
-  -- That a server failed is told by itself, once; and once more for each thing that is wanted of it after that,
-  -- however many requests that makes.
-  if kind == 'noServer' and not err.data.told then
-    local now = vim.uv.now()
-    if last ~= err.message or now - last_at > 1000 then
-      M.error(err.message)
+  if kind == 'noServer' then
+    -- That a server failed is told by itself, when it does; and again for what is wanted of it after that.
+    if not err.data.told then
+      M.no_server(err.message)
     end
-    last, last_at = err.message, now
+  elseif kind ~= 'serverGone' then
+    M.error(('could not %s: %s'):format(doing, errors.explain(err)))
   end
 end
 

@@ -32,9 +32,15 @@ describe('approvals', function()
   end)
 
   it('stand in the order in which they were asked', function()
-    assert.is_true(Approvals.add(state, approval('apr_2', { createdAt = '2030-01-01T10:00:02.000Z' })))
-    assert.is_true(Approvals.add(state, approval('apr_9', { createdAt = '2030-01-01T10:00:01.000Z' })))
-    assert.is_true(Approvals.add(state, approval('apr_1', { createdAt = '2030-01-01T10:00:02.000Z' })))
+    assert.is_true(
+      Approvals.add(state, approval('apr_2', { createdAt = '2030-01-01T10:00:02.000Z' }))
+    )
+    assert.is_true(
+      Approvals.add(state, approval('apr_9', { createdAt = '2030-01-01T10:00:01.000Z' }))
+    )
+    assert.is_true(
+      Approvals.add(state, approval('apr_1', { createdAt = '2030-01-01T10:00:02.000Z' }))
+    )
     assert.same({ 'apr_9', 'apr_1', 'apr_2' }, ids(state))
   end)
 
@@ -61,7 +67,9 @@ describe('approvals', function()
   it('that do not wait are not taken in', function()
     assert.is_false(Approvals.add(state, approval('apr_1', { state = 'resolved' })))
     assert.is_false(Approvals.add(state, approval('apr_2', { state = 'expired' })))
-    assert.is_true(Approvals.add(state, vim.tbl_extend('force', approval('apr_3'), { state = nil })))
+    assert.is_true(
+      Approvals.add(state, vim.tbl_extend('force', approval('apr_3'), { state = nil }))
+    )
     assert.same({ 'apr_3' }, ids(state))
   end)
 

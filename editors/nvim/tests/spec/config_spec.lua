@@ -31,8 +31,16 @@ local OPTIONS = {
     bad = { 'A=1', false, { 'A=1' }, { A = {} }, { A = true } },
   },
   ['server.cwd'] = { default = nil, good = { '/tmp' }, bad = { 1, {}, false } },
-  ['window.position'] = { default = 'right', good = { 'left', 'right', 'bottom', 'tab' }, bad = { 'top', '', 1 } },
-  ['window.width'] = { default = 0.4, good = { 0.1, 0.5, 80 }, bad = { 0, -1, '40', 0 / 0, math.huge } },
+  ['window.position'] = {
+    default = 'right',
+    good = { 'left', 'right', 'bottom', 'tab' },
+    bad = { 'top', '', 1 },
+  },
+  ['window.width'] = {
+    default = 0.4,
+    good = { 0.1, 0.5, 80 },
+    bad = { 0, -1, '40', 0 / 0, math.huge },
+  },
   ['window.input_height'] = { default = 6, good = { 1, 12 }, bad = { 0, 2.5, '6', math.huge } },
   ['approvals.float'] = { default = true, good = { true, false }, bad = { 'yes', 1 } },
   ['approvals.bell'] = { default = false, good = { true, false }, bad = { 'yes', 0 } },
@@ -118,7 +126,10 @@ describe('options', function()
     })
     assert.equal(50, options.window.width)
     table.sort(warnings)
-    assert.same({ 'unknown option 1', 'unknown option window.widht', 'unknown option windows' }, warnings)
+    assert.same(
+      { 'unknown option 1', 'unknown option window.widht', 'unknown option windows' },
+      warnings
+    )
   end)
 
   it('of a group must be a table', function()

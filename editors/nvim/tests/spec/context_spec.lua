@@ -5,7 +5,8 @@ describe('a buffer', function()
   local folder, path, buf
 
   before_each(function()
-    folder = vim.uv.fs_realpath(vim.fn.fnamemodify(vim.fn.tempname(), ':h')) .. '/callboard context [x] #1 %'
+    folder = vim.uv.fs_realpath(vim.fn.fnamemodify(vim.fn.tempname(), ':h'))
+      .. '/callboard context [x] #1 %'
     vim.fn.mkdir(folder, 'p')
     path = folder .. '/a file{1}.txt'
     vim.fn.writefile({ 'one', 'zwö', '🙂drei' }, path)

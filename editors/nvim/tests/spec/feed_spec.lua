@@ -55,14 +55,20 @@ describe('following', function()
   ---@param id string
   ---@param cursor string?
   local function answer(id, cursor)
-    last().callback(nil, { subscriptionId = id, cursor = cursor or last().params.from, head = 'store.9' })
+    last().callback(
+      nil,
+      { subscriptionId = id, cursor = cursor or last().params.from, head = 'store.9' }
+    )
   end
 
   ---@param id string
   ---@param cursor string
   ---@param events any[]
   local function batch(id, cursor, events)
-    return feed:notification('event/batch', { subscriptionId = id, cursor = cursor, events = events })
+    return feed:notification(
+      'event/batch',
+      { subscriptionId = id, cursor = cursor, events = events }
+    )
   end
 
   local function acks()
@@ -185,7 +191,10 @@ describe('following', function()
       feed:follow(follower())
       answer('sub_1')
       batch('sub_1', 'store.7', { 'seven' })
-      feed:notification('event/reset', { subscriptionId = 'sub_1', reason = reason, resumeFrom = 'store.6' })
+      feed:notification(
+        'event/reset',
+        { subscriptionId = 'sub_1', reason = reason, resumeFrom = 'store.6' }
+      )
       assert.equal('event/subscribe', last().method)
       assert.equal('store.6', last().params.from)
       answer('sub_2', 'store.6')
@@ -198,7 +207,10 @@ describe('following', function()
   it('goes on at the next server after a reset for a shutdown', function()
     feed:follow(follower())
     answer('sub_1')
-    feed:notification('event/reset', { subscriptionId = 'sub_1', reason = 'shutdown', resumeFrom = 'store.6' })
+    feed:notification(
+      'event/reset',
+      { subscriptionId = 'sub_1', reason = 'shutdown', resumeFrom = 'store.6' }
+    )
     assert.equal(1, #server.asked)
     restart()
     assert.equal('store.6', last().params.from)
@@ -206,7 +218,11 @@ describe('following', function()
 
   it('tells who follows when its cursor is of no use, and is over', function()
     feed:follow(follower())
-    last().callback({ code = -31009, message = 'of another store', data = { kind = 'invalidCursor' } })
+    last().callback({
+      code = -31009,
+      message = 'of another store',
+      data = { kind = 'invalidCursor' },
+    })
     assert.same({ 'lost invalidCursor' }, seen)
     restart()
     assert.same({}, server.asked)

@@ -122,13 +122,22 @@ describe('a server that is not found', function()
   it('is told with what was tried, and the way out', function()
     local found, fault = locate.find({}, '/home/ann/project', finding({}))
     assert.is_nil(found)
-    for _, words in ipairs({ '/home/ann/project', 'PATH', 'pip install callboard', 'server = { cmd' }) do
+    for _, words in ipairs({
+      '/home/ann/project',
+      'PATH',
+      'pip install callboard',
+      'server = { cmd',
+    }) do
       assert.is_truthy(fault:find(words, 1, true), words)
     end
   end)
 
   it('is told with the option that names it, and nothing else is taken for it', function()
-    local found, fault = locate.find({ cmd = { '/gone/callboard', 'serve' } }, '/home/ann/project', finding(EVERYWHERE))
+    local found, fault = locate.find(
+      { cmd = { '/gone/callboard', 'serve' } },
+      '/home/ann/project',
+      finding(EVERYWHERE)
+    )
     if not vim.deep_equal(found, nil) then
       error('found ' .. vim.inspect(found))
     end

@@ -13,7 +13,11 @@ describe('sessions', function()
   local function put(id, fields)
     Store.put(
       state,
-      vim.tbl_extend('force', { sessionId = id, updatedAt = '2030-01-01T10:00:00Z', status = 'idle' }, fields or {})
+      vim.tbl_extend(
+        'force',
+        { sessionId = id, updatedAt = '2030-01-01T10:00:00Z', status = 'idle' },
+        fields or {}
+      )
     )
   end
 

@@ -73,30 +73,33 @@ describe('a supervisor', function()
     assert.equal(1, #servers.clients)
   end)
 
-  it('starts a server that died again after 1, 2, 4 and 8 s, and gives up with the fifth', function()
-    ready()
-    for _, pause in ipairs({ 1000, 2000, 4000, 8000 }) do
-      servers:client():exit({ code = 3, stderr = { 'oh', 'no' } })
-      assert.equal('waiting', supervisor.state)
-      assert.same({ pause }, servers:pending())
-      assert.is_truthy(supervisor.failure.message:find('ended with code 3', 1, true))
-      assert.same({ 'oh', 'no' }, supervisor.failure.lines)
-      local count = #servers.clients
-      servers:pass(pause - 1)
-      assert.equal(count, #servers.clients)
-      servers:pass(1)
-      assert.equal(count + 1, #servers.clients)
-      assert.equal('starting', supervisor.state)
+  it(
+    'starts a server that died again after 1, 2, 4 and 8 s, and gives up with the fifth',
+    function()
+      ready()
+      for _, pause in ipairs({ 1000, 2000, 4000, 8000 }) do
+        servers:client():exit({ code = 3, stderr = { 'oh', 'no' } })
+        assert.equal('waiting', supervisor.state)
+        assert.same({ pause }, servers:pending())
+        assert.is_truthy(supervisor.failure.message:find('ended with code 3', 1, true))
+        assert.same({ 'oh', 'no' }, supervisor.failure.lines)
+        local count = #servers.clients
+        servers:pass(pause - 1)
+        assert.equal(count, #servers.clients)
+        servers:pass(1)
+        assert.equal(count + 1, #servers.clients)
+        assert.equal('starting', supervisor.state)
+      end
+      servers:client():exit({ code = 3, stderr = { 'the', 'last', 'words' } })
+      assert.equal('failed', supervisor.state)
+      assert.same({}, servers:pending())
+      assert.is_truthy(supervisor.failure.message:find('5 times in a row', 1, true))
+      assert.is_truthy(supervisor.failure.message:find(':Callboard restart', 1, true))
+      assert.same({ 'the', 'last', 'words' }, supervisor.failure.lines)
+      servers:pass(3600 * 1000)
+      assert.equal(5, #servers.clients)
     end
-    servers:client():exit({ code = 3, stderr = { 'the', 'last', 'words' } })
-    assert.equal('failed', supervisor.state)
-    assert.same({}, servers:pending())
-    assert.is_truthy(supervisor.failure.message:find('5 times in a row', 1, true))
-    assert.is_truthy(supervisor.failure.message:find(':Callboard restart', 1, true))
-    assert.same({ 'the', 'last', 'words' }, supervisor.failure.lines)
-    servers:pass(3600 * 1000)
-    assert.equal(5, #servers.clients)
-  end)
+  )
 
   it('forgets deaths that were long ago', function()
     ready()
@@ -175,30 +178,36 @@ describe('a supervisor', function()
     assert.equal('ready', supervisor.state)
   end)
 
-  it('asks again of the next server what the last did not answer, with the same key and in order', function()
-    ready()
-    supervisor:request('session/prompt', { idempotencyKey = 'key.1' }, keep('one'))
-    supervisor:request('session/get', { sessionId = 'a' }, keep('two'))
-    supervisor:request('session/list', {}, keep('three'))
-    servers:client():answer('session/get', 'got')
-    servers:client():exit()
-    supervisor:request('later', {}, keep('four'))
-    assert.same({ { 'two', 'got' } }, answers)
-    servers:pass(1000)
-    servers:client():greet()
-    local sent = vim.tbl_map(function(message)
-      return { message.method, message.params }
-    end, vim.list_slice(servers:client().sent, 3))
-    assert.same({
-      { 'session/prompt', { idempotencyKey = 'key.1' } },
-      { 'session/list', {} },
-      { 'later', {} },
-    }, sent)
-    servers:client():answer('session/prompt', 'prompted')
-    servers:client():answer('session/list', 'listed')
-    servers:client():answer('later', 'late')
-    assert.same({ { 'two', 'got' }, { 'one', 'prompted' }, { 'three', 'listed' }, { 'four', 'late' } }, answers)
-  end)
+  it(
+    'asks again of the next server what the last did not answer, with the same key and in order',
+    function()
+      ready()
+      supervisor:request('session/prompt', { idempotencyKey = 'key.1' }, keep('one'))
+      supervisor:request('session/get', { sessionId = 'a' }, keep('two'))
+      supervisor:request('session/list', {}, keep('three'))
+      servers:client():answer('session/get', 'got')
+      servers:client():exit()
+      supervisor:request('later', {}, keep('four'))
+      assert.same({ { 'two', 'got' } }, answers)
+      servers:pass(1000)
+      servers:client():greet()
+      local sent = vim.tbl_map(function(message)
+        return { message.method, message.params }
+      end, vim.list_slice(servers:client().sent, 3))
+      assert.same({
+        { 'session/prompt', { idempotencyKey = 'key.1' } },
+        { 'session/list', {} },
+        { 'later', {} },
+      }, sent)
+      servers:client():answer('session/prompt', 'prompted')
+      servers:client():answer('session/list', 'listed')
+      servers:client():answer('later', 'late')
+      assert.same(
+        { { 'two', 'got' }, { 'one', 'prompted' }, { 'three', 'listed' }, { 'four', 'late' } },
+        answers
+      )
+    end
+  )
 
   it('tells those who do not want that, once', function()
     ready()
@@ -297,7 +306,12 @@ describe('a supervisor', function()
     supervisor:request('m/1', {}, keep('m1'))
     servers:pass(0)
     assert.same({ { 'm1', 'noServer' } }, answers)
-    for _, words in ipairs({ '/bin/callboard', 'permission denied', 'server.cmd', ':Callboard restart' }) do
+    for _, words in ipairs({
+      '/bin/callboard',
+      'permission denied',
+      'server.cmd',
+      ':Callboard restart',
+    }) do
       assert.is_truthy(supervisor.failure.message:find(words, 1, true), words)
     end
   end)
@@ -327,7 +341,10 @@ describe('a supervisor', function()
     end
 
     it('for its version gives up at once and names both ways to update', function()
-      refused({ message = 'the server speaks 2.0', data = { kind = 'unsupportedVersion', retryable = false } })
+      refused({
+        message = 'the server speaks 2.0',
+        data = { kind = 'unsupportedVersion', retryable = false },
+      })
       assert.equal('failed', supervisor.state)
       local version = require('callboard.protocol').PROTOCOL_VERSION
       for _, words in ipairs({ 'the server speaks 2.0', version, 'callboard editor path nvim' }) do
@@ -338,7 +355,10 @@ describe('a supervisor', function()
     end)
 
     it('for a store that is newer gives up at once and says to update', function()
-      refused({ message = 'the store has version 99', data = { kind = 'storeVersion', retryable = false } })
+      refused({
+        message = 'the store has version 99',
+        data = { kind = 'storeVersion', retryable = false },
+      })
       assert.equal('failed', supervisor.state)
       assert.is_truthy(supervisor.failure.message:find('the store has version 99', 1, true))
       assert.is_truthy(supervisor.failure.message:find('Update Callboard', 1, true))
@@ -357,7 +377,8 @@ describe('a supervisor', function()
     end)
 
     it('by a Python that has it is not told that there is none', function()
-      servers.found = { cmd = { '/bin/python3', '-m', 'callboard', 'serve' }, how = 'a Python', guess = true }
+      servers.found =
+        { cmd = { '/bin/python3', '-m', 'callboard', 'serve' }, how = 'a Python', guess = true }
       refused({ message = 'the store is locked', data = { kind = 'storeBusy', retryable = true } })
       assert.equal('waiting', supervisor.state)
     end)
@@ -376,7 +397,9 @@ describe('a supervisor', function()
     supervisor:start()
     servers:client():exit({ code = 0, signal = 15, garbage = 'Welcome to \27[1mbash\n\n' })
     assert.equal('failed', supervisor.state)
-    assert.is_truthy(supervisor.failure.message:find('it printed "Welcome to <1B>[1mbash"', 1, true))
+    assert.is_truthy(
+      supervisor.failure.message:find('it printed "Welcome to <1B>[1mbash"', 1, true)
+    )
     assert.is_truthy(supervisor.failure.message:find('server.cmd', 1, true))
     assert.equal(1, #servers.clients)
   end)
@@ -402,7 +425,8 @@ describe('a supervisor', function()
   end)
 
   it('says that Callboard is missing when Python says so', function()
-    servers.found = { cmd = { '/bin/python3', '-m', 'callboard', 'serve' }, how = 'a Python', guess = true }
+    servers.found =
+      { cmd = { '/bin/python3', '-m', 'callboard', 'serve' }, how = 'a Python', guess = true }
     supervisor:start()
     servers:client():exit({ stderr = { '/bin/python3: No module named callboard' } })
     assert.equal('failed', supervisor.state)
@@ -412,7 +436,8 @@ describe('a supervisor', function()
   end)
 
   it('takes a Callboard in a Python that crashes for one that crashes', function()
-    servers.found = { cmd = { '/bin/python3', '-m', 'callboard', 'serve' }, how = 'a Python', guess = true }
+    servers.found =
+      { cmd = { '/bin/python3', '-m', 'callboard', 'serve' }, how = 'a Python', guess = true }
     supervisor:start()
     servers:client():exit({ stderr = { 'Segmentation fault' } })
     assert.equal('waiting', supervisor.state)

@@ -3,7 +3,14 @@ local text = require('callboard.model.text')
 
 describe('utf8', function()
   it('leaves well-formed text as it is', function()
-    for _, good in ipairs({ '', 'abc', 'äöü', '全角', '🙂', '\u{7ff}\u{800}\u{ffff}\u{10000}\u{10ffff}' }) do
+    for _, good in ipairs({
+      '',
+      'abc',
+      'äöü',
+      '全角',
+      '🙂',
+      '\u{7ff}\u{800}\u{ffff}\u{10000}\u{10ffff}',
+    }) do
       assert.equal(good, text.utf8(good))
     end
   end)
@@ -66,7 +73,14 @@ describe('visible', function()
   end)
 
   it('leaves all other characters', function()
-    for _, kept in ipairs({ 'é', '“quoted” – …', '؛ ؟', '\u{2026}\u{2030}\u{2065}\u{206a}', '👩‍💻', '%#Error#' }) do
+    for _, kept in ipairs({
+      'é',
+      '“quoted” – …',
+      '؛ ؟',
+      '\u{2026}\u{2030}\u{2065}\u{206a}',
+      '👩‍💻',
+      '%#Error#',
+    }) do
       assert.equal(kept, text.visible(kept))
     end
   end)
