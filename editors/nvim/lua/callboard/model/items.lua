@@ -59,6 +59,8 @@ local M = {}
 ---@field deleted boolean?
 ---@field speakers table<string, string> by turn: the profile that plays it
 ---@field private streams table<string, callboard.Stream> by kind and message
+---@field private early callboard.EventDelta[] pieces of a turn that has not taken its prompts in yet
+---@field private opening string? that turn, once it has begun
 ---@field private said table<string, boolean> messages that are whole: no piece of them is new
 ---@field private plans { seq: integer, entries: callboard.PlanEntry[] }[]
 ---@field private asking table<string, boolean> approvals that wait
@@ -136,6 +138,7 @@ function M.transcript(session_id)
     plan = {},
     speakers = {},
     streams = {},
+    early = {},
     said = {},
     plans = {},
     asking = {},

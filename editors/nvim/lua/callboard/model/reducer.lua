@@ -45,6 +45,7 @@ function M.apply(t, event)
   if handler then
     handler(t, event, change)
   end
+  streams.follow(t, event, change)
   return change
 end
 

@@ -126,6 +126,10 @@ function M.delta(t, delta)
     return output(t, delta)
   elseif t.said[delta.messageId] then
     return nil
+  elseif not t.turn or t.turn.id ~= delta.turnId or t.opening == delta.turnId then
+    -- Pieces can overtake events: what a turn says stands below the prompts that it has taken in.
+    t.early[#t.early + 1] = delta
+    return nil
   end
   local stream = stream_of(t, delta.kind, delta.messageId)
   local count = delta.count or 1
@@ -149,6 +153,32 @@ function M.delta(t, delta)
   stream.next = delta.index + count
   items.touch(change, item.id)
   return change
+end
+
+---Sees whether an event lets the pieces in that came before their turn.
+---@param t callboard.Transcript
+---@param event callboard.Event
+---@param change callboard.Change
+function M.follow(t, event, change)
+  if event.type == 'turn_started' then
+    t.opening = event.data.turnId
+    return
+  elseif not t.turn then
+    t.early = event.type == 'turn_finished' and {} or t.early
+    return
+  elseif event.turnId ~= t.turn.id then
+    return
+  end
+  t.opening = nil
+  local early = t.early
+  t.early = {}
+  for _, delta in ipairs(early) do
+    local more = M.delta(t, delta)
+    for _, changed in ipairs(more and more.items or {}) do
+      items.touch(change, changed)
+    end
+    change.hole = change.hole or (more and more.hole)
+  end
 end
 
 ---What has streamed so far, as the server has saved it. Fills holes, and begins what was under way when
