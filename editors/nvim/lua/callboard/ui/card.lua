@@ -186,24 +186,20 @@ local function head(item, look, hidden)
   if call and vim.trim(title) == '' then
     title = call.name
   end
-  local line = {
-    { '  ' .. ICONS[look.icons][icon] .. ' ', hl },
-    { text.one_line(title, 160), 'CallboardTool' },
-  }
-  local about = {}
-  about[#about + 1] = words
-  if result then
-    about[#about + 1] = result.exitCode
-        and result.exitCode ~= 0
-        and ('exit %d'):format(result.exitCode)
-      or nil
-    about[#about + 1] = result.durationMs
-        and result.durationMs >= 1000
-        and text.duration(result.durationMs)
-      or nil
+  local line = { { '  ' .. ICONS[look.icons][icon] .. ' ', hl } }
+  -- What went wrong stands first: the end of a long title is not in view where the card is folded.
+  if result and words then
+    local exit = result.exitCode and result.exitCode ~= 0 and (', exit %d'):format(result.exitCode)
+    line[#line + 1] = { ('%s%s: '):format(words, exit or ''), hl }
   end
-  if #about > 0 then
-    line[#line + 1] = { '  ' .. table.concat(about, ' · '), words and hl or 'CallboardDim' }
+  line[#line + 1] = { text.one_line(title, 160), 'CallboardTool' }
+  local about = not result and words
+    or result
+      and result.durationMs
+      and result.durationMs >= 1000
+      and text.duration(result.durationMs)
+  if about then
+    line[#line + 1] = { '  ' .. about, result and 'CallboardDim' or hl }
   end
   if result and result.changes and #result.changes > 0 then
     local added, removed = counted(result.changes)

@@ -165,7 +165,7 @@ local function show(chat, go)
     end
     vim.api.nvim_set_current_win(go == 'input' and input or win)
   end
-  chat:draw_bars()
+  chat.bars:draw()
   if before and before ~= chat and #vim.fn.win_findbuf(before.buf) == 0 then
     before:rest()
   end
@@ -186,7 +186,7 @@ function M.open(id, opts)
   local there = opts.item or opts.approval
   show(chat, opts.focus ~= false and (there and 'chat' or 'input') or nil)
   if there then
-    require('callboard.ui.chat_keys').go_to(chat, opts.item, opts.approval)
+    require('callboard.ui.chat_moves').go_to(chat, opts.item, opts.approval)
   end
 end
 

@@ -1,6 +1,7 @@
 -- The chat of one session: its two buffers, what is shown in them, and what is sent from there. Before its
 -- session is there it only has an input; the first thing that is said begins the session.
 local Approvals = require('callboard.model.approvals')
+local Bars = require('callboard.ui.bars')
 local Input = require('callboard.ui.input')
 local Queue = require('callboard.model.queue')
 local Reducer = require('callboard.model.reducer')
@@ -9,10 +10,8 @@ local chips = require('callboard.ui.chips')
 local config = require('callboard.config')
 local keys = require('callboard.keys')
 local notify = require('callboard.notify')
-local tail = require('callboard.ui.tail')
-local time = require('callboard.model.time')
+local showing = require('callboard.ui.showing')
 local view = require('callboard.ui.view')
-local winbar = require('callboard.ui.winbar')
 
 local M = {}
 
@@ -25,12 +24,12 @@ local M = {}
 ---@field chips callboard.Chips
 ---@field view callboard.View
 ---@field session callboard.OpenSession?
----@field private app callboard.App
----@field private early callboard.Outbox what was said before the session was there
+---@field app callboard.App
+---@field early callboard.Outbox what was said before the session was there
+---@field bars callboard.Bars what stands above its windows
 ---@field private begun (fun(ok: boolean))[]? who waits for the session that is being created
 ---@field private offs (fun())[]
----@field private late boolean
----@field private ticking uv.uv_timer_t?
+---@field late boolean the server has been away for a while
 ---@field private mapped boolean?
 local Conversation = {}
 Conversation.__index = Conversation
@@ -56,24 +55,25 @@ function M.new(app, opts)
   vim.b[self.buf].callboard_kind = 'chat'
   self.input = Input.new('callboard://input/' .. (opts.id or 'new'))
   self.chips = chips.new()
+  self.bars = Bars.new(self)
   local options = config.get().render
   self.view = view.new({
     buf = self.buf,
     debounce_ms = options.debounce_ms,
     max_items = options.max_items,
     look = function()
-      return self:look()
+      return showing.look(self)
     end,
     top = function(hidden)
-      return self:top(hidden)
+      return showing.top(self, hidden)
     end,
     tail = function()
-      return tail.lines(self:tail_state())
+      return showing.tail(self)
     end,
   }, Reducer.new(''))
   for topic, fn in pairs({
     server = self.server_changed,
-    sessions = self.draw_bars,
+    sessions = self.renamed,
     approvals = self.approvals_changed,
   }) do
     self.offs[#self.offs + 1] = app:on(topic, function()
@@ -104,6 +104,7 @@ function Conversation:attach(id)
     self:changed(update)
   end)
   self:changed({ phase = self.session.phase })
+  self:approvals_changed()
 end
 
 ---Follows it no more, while nobody looks. What is in the input stays.
@@ -112,7 +113,7 @@ function Conversation:rest()
     self.detach()
     self.session, self.detach = nil, nil
     self.app:release(self.id)
-    self:tick()
+    self.bars:tick()
   end
 end
 
@@ -120,7 +121,8 @@ end
 ---@param update callboard.session.Update
 function Conversation:changed(update)
   if update.phase then
-    if update.phase == 'live' or self.view.transcript ~= self.session.transcript then
+    -- What was shown stays until there is something newer.
+    if update.phase == 'live' then
       self.view:reset(self.session.transcript)
     end
     self.view:update_tail()
@@ -132,44 +134,19 @@ function Conversation:changed(update)
     self.view:update_tail()
   end
   if update.phase or (update.change and (update.change.head or update.change.queue)) then
-    self:draw_bars()
+    self.bars:draw()
   end
 end
 
 ---@private
+function Conversation:renamed()
+  self.bars:draw()
+end
+
+---What the store says of its session.
 ---@return callboard.Session?
 function Conversation:record()
   return self.id and self.app.sessions.by_id[self.id] or nil
-end
-
----@private
----@return callboard.Look
-function Conversation:look()
-  local record, options = self:record(), config.get().render
-  return {
-    icons = options.icons,
-    fold_lines = options.fold_lines,
-    agent = record and (record.parentId and record.title or record.profile) or 'default',
-    parent = record and record.parentId or nil,
-    room = record ~= nil and #(record.members or {}) > 0,
-    speakers = self.view.transcript.speakers,
-    cwd = record and record.cwd or self.cwd,
-  }
-end
-
----@private
----@param hidden integer
----@return callboard.Line[]
-function Conversation:top(hidden)
-  local more = self.session ~= nil and self.session.phase == 'live' and not self.session.at_start
-  if hidden == 0 and not more then
-    return {}
-  end
-  local words = hidden > 0 and ('%d%s earlier'):format(hidden, more and ' and more' or '')
-    or 'more before this'
-  return {
-    { { ('▲ %s; <CR> loads'):format(words), 'CallboardDim' }, target = { kind = 'older' } },
-  }
 end
 
 ---Shows more of what was before.
@@ -193,35 +170,12 @@ function Conversation:approvals()
   return self.id and Approvals.of(self.app.approvals, self.id) or {}
 end
 
----@private
 ---@return callboard.session.Phase|'new'
 function Conversation:phase()
   if self.session then
     return self.session.phase
   end
   return (self.id or self.begun) and 'loading' or 'new'
-end
-
----@private
----@return callboard.TailState
-function Conversation:tail_state()
-  local function lhs(action, default)
-    return keys.lhs_of('chat', { action = action, lhs = default })[1] or ''
-  end
-  return {
-    transcript = self.session and self.view.transcript or nil,
-    outbox = self.session and self.session.outbox or self.early,
-    phase = self:phase(),
-    fault = self.session and self.session.fault or nil,
-    server = self.app.server.state,
-    failure = self.app.server.failure,
-    late = self.late,
-    approvals = vim.tbl_filter(function(approval)
-      return approval.sessionId ~= self.id
-    end, self:approvals()),
-    keys = { edit = lhs('edit', 'e'), drop = lhs('drop', 'x'), steer = lhs('now', 's') },
-    cwd = self.cwd,
-  }
 end
 
 ---@private
@@ -241,7 +195,7 @@ function Conversation:server_changed()
     end, M.LATE_MS)
   end
   self.view:update_tail()
-  self:draw_bars()
+  self.bars:draw()
 end
 
 ---@private
@@ -257,7 +211,7 @@ function Conversation:approvals_changed()
     require('callboard.ui.approval').unmap(self.buf)
   end
   self.view:update_tail()
-  self:draw_bars()
+  self.bars:draw()
 end
 
 ---The approval under the cursor, or the only one there is.
@@ -277,98 +231,6 @@ function Conversation:approval_here()
   end
   local all = self:approvals()
   return #all == 1 and all[1] or nil
-end
-
----@private
----@return callboard.Head
-function Conversation:head()
-  local record, t = self:record(), self.session and self.session.transcript or nil
-  local turn = t and t.turn
-  return {
-    title = record and require('callboard.model.store').name(record) or self.title or 'New session',
-    server = self.app.server.state,
-    phase = self:phase(),
-    profile = record and record.profile or nil,
-    mode = t and t.mode or record and record.mode or nil,
-    model = t and t.model or record and record.model or nil,
-    turn = turn and {
-      started = time.ms(turn.started_at),
-      state = turn.state,
-      cancelling = turn.cancelling,
-    } or nil,
-    approvals = #self:approvals(),
-    queued = t and #t.queue or 0,
-    closed = record and record.closed or nil,
-    archived = record and record.archived or nil,
-    usage = record and record.usage or nil,
-  }
-end
-
----@private
----Sets what stands above the windows, where it is not there yet.
----@param buf integer
----@param bar fun(width: integer): string
-function Conversation:set_bar(buf, bar)
-  for _, win in ipairs(vim.fn.win_findbuf(buf)) do
-    local text = bar(vim.api.nvim_win_get_width(win))
-    if vim.wo[win].winbar ~= text then
-      buffers.window_options(win, { winbar = text })
-    end
-  end
-end
-
-function Conversation:draw_bars()
-  local seconds, micros = vim.uv.gettimeofday()
-  local head = self:head()
-  self:set_bar(self.buf, function(width)
-    return winbar.text(head, seconds * 1000 + math.floor(micros / 1000), width)
-  end)
-  local function lhs(action, default)
-    return keys.lhs_of('input', { action = action, lhs = default })[1] or ''
-  end
-  local note
-  if self.view.transcript.turn then
-    note = ('%s queues, %s steers, %s helps'):format(
-      lhs('send', '<CR>'),
-      lhs('steer', 'gm'),
-      lhs('help', 'g?')
-    )
-  end
-  local bar = winbar.input(self.chips:labels(), {
-    send = lhs('send', '<CR>'),
-    remove = lhs('remove_context', 'gx'),
-    help = lhs('help', 'g?'),
-  }, note)
-  self:set_bar(self.input.buf, function()
-    return bar
-  end)
-  self:tick()
-end
-
----@private
----Seconds are counted only while a turn runs and somebody sees them.
-function Conversation:tick()
-  local running = self.session ~= nil
-    and self.session.transcript.turn ~= nil
-    and #vim.fn.win_findbuf(self.buf) > 0
-  if not running then
-    if self.ticking then
-      self.ticking:stop()
-      self.ticking:close()
-      self.ticking = nil
-    end
-  elseif not self.ticking then
-    self.ticking = assert(vim.uv.new_timer())
-    self.ticking:start(
-      1000,
-      1000,
-      vim.schedule_wrap(function()
-        if self.ticking then
-          self:draw_bars()
-        end
-      end)
-    )
-  end
 end
 
 ---Makes sure that there is a session.
@@ -401,7 +263,7 @@ function Conversation:begin(done)
       fn(not err)
     end
     self.view:update_tail()
-    self:draw_bars()
+    self.bars:draw()
   end)
 end
 
@@ -419,7 +281,7 @@ function Conversation:say(said)
   local key = self.app:new_key()
   Queue.add(self.early, { key = key, text = said.text, delivery = said.delivery or 'auto' })
   self.view:update_tail()
-  self:draw_bars()
+  self.bars:draw()
   self:begin(function(ok)
     Queue.settle(self.early, key)
     if not ok then

@@ -192,7 +192,7 @@ end
 function M.open(session_id)
   local chat = require('callboard.ui.chat')
   chat.open(session_id, { focus = false })
-  require('callboard.ui.chat_keys').to_queue(session_id)
+  require('callboard.ui.chat_moves').to_queue(session_id)
 end
 
 return M

@@ -1,10 +1,9 @@
 -- The transcript in its buffer. Each item is a block of lines that is written anew alone; text that streams is
 -- appended. All that comes within a moment is one write, and no timer runs while there is nothing to write.
-local folds = require('callboard.ui.folds')
-local lines = require('callboard.ui.lines')
 local markdown = require('callboard.ui.markdown')
+local notify = require('callboard.notify')
 local readers = require('callboard.ui.readers')
-local render = require('callboard.ui.render')
+local writer = require('callboard.ui.writer')
 
 local M = {}
 
@@ -22,8 +21,8 @@ local M = {}
 ---@field tail callboard.Drawn what stands below them
 ---@field transcript callboard.Transcript
 ---@field unfolded table<string, true> blocks whose folds somebody has opened
----@field private opts callboard.ViewOptions
----@field private limit integer
+---@field opts callboard.ViewOptions
+---@field limit integer so many items are in the buffer
 ---@field private dirty string[] ids
 ---@field private marked table<string, boolean>
 ---@field private all_new boolean
@@ -115,20 +114,14 @@ function View:soon()
   end
   self.waiting = true
   local pause = math.max(0, self.last + self.opts.debounce_ms - vim.uv.now())
+  local function flush()
+    notify.guard(self.flush, self)
+  end
   if pause == 0 then
-    vim.schedule(function()
-      self:flush()
-    end)
-    return
+    return vim.schedule(flush)
   end
   self.timer = self.timer or assert(vim.uv.new_timer())
-  self.timer:start(
-    pause,
-    0,
-    vim.schedule_wrap(function()
-      self:flush()
-    end)
-  )
+  self.timer:start(pause, 0, vim.schedule_wrap(flush))
 end
 
 ---Writes what has changed.
@@ -144,16 +137,15 @@ function View:flush()
     return
   end
   local places = readers.note(self)
-  if self.all_new or self:is_torn() then
-    self:write_all()
+  -- What fails half-way is written anew as a whole with the next change.
+  local all, changed, tail = self.all_new or self:is_torn(), self.dirty, self.tail_new
+  self.dirty, self.marked, self.all_new, self.tail_new = {}, {}, true, false
+  if all or not writer.some(self, changed, tail) then
+    writer.all(self)
   else
-    self:write_dirty()
-    if self.tail_new then
-      self:write_section(self.tail, self:rows() - self.tail.height, self.opts.tail())
-    end
-    self:trim(places)
+    writer.trim(self, places)
   end
-  self.dirty, self.marked, self.all_new, self.tail_new = {}, {}, false, false
+  self.all_new = false
   vim.bo[self.buf].modified = false
   readers.restore(self, places)
   -- Now, not when it began: a slow terminal gets its pauses, too.
@@ -163,7 +155,6 @@ function View:flush()
   end
 end
 
----@private
 ---@return integer lines that all blocks have
 function View:rows()
   local rows = self.top.height + self.tail.height
@@ -179,89 +170,6 @@ function View:is_torn()
   return vim.api.nvim_buf_line_count(self.buf) ~= self:rows()
 end
 
----@private
----@param first integer
----@param last integer
----@param new callboard.Line[]
-function View:set(first, last, new)
-  lines.set(self.buf, first, last, new)
-end
-
----@private
----@param section callboard.Drawn
----@param row integer
----@param new callboard.Line[]
-function View:write_section(section, row, new)
-  self:set(row, row + section.height, new)
-  section.lines, section.height = new, #new
-end
-
----@private
----@param index integer in the transcript
----@return callboard.Drawn
-function View:render(index)
-  local items = self.transcript.items
-  local item, before = items[index], items[index - 1]
-  local block = render.block(item, before, self.opts.look()) --[[@as callboard.Drawn]]
-  block.id, block.height = item.id, #block.lines
-  return block
-end
-
----@private
-function View:write_all()
-  folds.remember(self)
-  local items = self.transcript.items
-  local first = math.max(1, #items - self.limit + 1)
-  local top = self.opts.top(first - 1)
-  local all = vim.list_slice(top, 1)
-  self.blocks, self.by_id = {}, {}
-  for i = first, #items do
-    local block = self:render(i)
-    self.blocks[#self.blocks + 1] = block
-    self.by_id[block.id] = block
-    vim.list_extend(all, block.lines)
-  end
-  self.top.lines, self.top.height = top, #top
-  local tail = self.opts.tail()
-  if #all + #tail == 0 then
-    tail = { { { '' } } }
-  end
-  self.tail.lines, self.tail.height = tail, #tail
-  vim.list_extend(all, tail)
-  self:set(0, -1, all)
-  folds.make(self)
-end
-
----@private
-function View:write_dirty()
-  local items = self.transcript.items
-  -- New ones are at the end of the transcript.
-  local fresh = #items + 1
-  while fresh > 1 and not self.by_id[items[fresh - 1].id] do
-    fresh = fresh - 1
-  end
-  for _, id in ipairs(self.dirty) do
-    local block = self.by_id[id]
-    if block then
-      self:write_block(block)
-    end
-  end
-  if fresh == 1 and #self.blocks > 0 then
-    return self:write_all()
-  end
-  fresh = math.max(fresh, #items - self.limit + 1)
-  self.tail_new = self.tail_new or #self.blocks == 0
-  local row = self:rows() - self.tail.height
-  for i = fresh, #items do
-    local block = self:render(i)
-    self:set(row, row, block.lines)
-    self.blocks[#self.blocks + 1] = block
-    self.by_id[block.id] = block
-    folds.make_one(self, block, row)
-    row = row + block.height
-  end
-end
-
 ---@param block callboard.Drawn
 ---@return integer row 0-based
 function View:row_of(block)
@@ -273,113 +181,6 @@ function View:row_of(block)
     end
   end
   error('the block is not in the buffer')
-end
-
----@private
----@param block callboard.Drawn
-function View:write_block(block)
-  local item = self.transcript.by_id[block.id]
-  if not item then
-    return
-  end
-  local row = self:row_of(block)
-  local was = block.over
-  if
-    was
-    and not item.streaming
-    and was.text == item.text
-    and was.partial == item.partial
-    and was.blobs == item.blobs
-  then
-    return -- it says what it said
-  end
-  if block.stream and not block.over and block.stream:continues(item.text, not item.streaming) then
-    return self:append(block, item, row)
-  end
-  local new
-  for i = #self.transcript.items, 1, -1 do
-    if self.transcript.items[i] == item then
-      new = self:render(i)
-      break
-    end
-  end
-  folds.remember_one(self, block, row)
-  self:set(row, row + block.height, new.lines)
-  for i, other in ipairs(self.blocks) do
-    if other == block then
-      self.blocks[i] = new
-    end
-  end
-  self.by_id[new.id] = new
-  folds.make_one(self, new, row)
-end
-
----@private
----@param block callboard.Drawn
----@param item callboard.Item
----@param row integer
-function View:append(block, item, row)
-  local stream = block.stream
-  local last = row + block.height - 1
-  local column = stream.width
-  local over = not item.streaming
-  local more = stream:more(item.text, over)
-  local ending = over and render.ending(item) or {}
-  if more then
-    local modifiable = vim.bo[self.buf].modifiable
-    vim.bo[self.buf].modifiable = true
-    local ok = pcall(vim.api.nvim_buf_set_text, self.buf, last, column, last, column, more)
-    vim.bo[self.buf].modifiable = modifiable
-    if not ok then
-      self.all_new = true
-      return self:soon()
-    end
-    block.height = block.height + #more - 1
-  end
-  if stream.hl then
-    local first = row + block.first + (item.kind == 'thought' and 1 or 0)
-    block.mark = vim.api.nvim_buf_set_extmark(self.buf, lines.namespace, first, 0, {
-      id = block.mark,
-      end_row = row + block.height,
-      end_col = 0,
-      hl_group = stream.hl,
-      strict = false,
-    })
-  end
-  if over and block.prose then
-    block.prose = { lines = block.height - block.first }
-  end
-  if #ending > 0 then
-    self:set(row + block.height, row + block.height, ending)
-    block.height = block.height + #ending
-  end
-  if over then
-    block.over = { text = item.text, partial = item.partial, blobs = item.blobs }
-    if item.kind == 'thought' then
-      block.fold = { first = block.first, last = block.height - 1 }
-      folds.make_one(self, block, row)
-    end
-  end
-end
-
----@private
----Takes the oldest ones out of the buffer, where nobody reads.
----@param places callboard.Places
-function View:trim(places)
-  local extra = #self.blocks - self.limit
-  if extra <= 0 or not (places.all_follow or extra > self.limit) then
-    return
-  end
-  local height = 0
-  for _ = 1, extra do
-    local block = table.remove(self.blocks, 1)
-    self.by_id[block.id] = nil
-    height = height + block.height
-  end
-  local hidden = #self.transcript.items - #self.blocks
-  local top = self.opts.top(hidden)
-  self:set(0, self.top.height + height, top)
-  self.top.lines, self.top.height = top, #top
 end
 
 ---What a line stands for, and in which block it is.

@@ -87,21 +87,19 @@ end
 
 ---Above the input: what goes along with what is sent, and how to send it.
 ---@param chips string[]
----@param keys { send: string, remove: string, help: string }
----@param note string?
+---@param remove string the key that takes the last of them away
+---@param note string
 ---@return string
-function M.input(chips, keys, note)
+function M.input(chips, remove, note)
   local parts = {}
   for _, chip in ipairs(chips) do
     parts[#parts + 1] = '+ ' .. text.bar(chip, 48)
   end
   local left = table.concat(parts, '  ')
-  if #chips > 0 and keys.remove ~= '' then
-    left = ('%s%%#CallboardDim#  (%s removes)'):format(left, text.bar(keys.remove))
+  if #chips > 0 and remove ~= '' then
+    left = ('%s%%#CallboardDim#  (%s removes)'):format(left, text.bar(remove))
   end
-  local right = note and text.bar(note)
-    or ('%s sends, %s helps'):format(text.bar(keys.send), text.bar(keys.help))
-  return ('%%#CallboardPath# %s%%*%%=%%<%%#CallboardDim#%s %%*'):format(left, right)
+  return ('%%#CallboardPath# %s%%*%%=%%<%%#CallboardDim#%s %%*'):format(left, text.bar(note))
 end
 
 return M
