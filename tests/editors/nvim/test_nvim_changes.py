@@ -30,6 +30,19 @@ rules:
       - call: {tool: write_file, arguments: {path: app.txt, content: "HUGE"}}
 default: Done.
 """
+TEAM = """
+rules:
+  - name: scout
+    when: {last_user: {contains: You are the agent}, step: 0}
+    answer:
+      - call: {tool: edit_file, arguments: {path: app.txt, edits: [
+          {old_text: "line 5\\n", new_text: "line five\\n"}]}}
+  - name: delegate
+    when: {last_user: delegate, step: 0}
+    answer:
+      - call: {tool: spawn_agent, arguments: {message: Change it, name: scout, wait: true}}
+default: Done.
+"""
 HUGE = SCENARIO.replace("HUGE", "x{}\\n".format("y" * 50) * 3000)
 
 START = """
@@ -478,6 +491,7 @@ def test_nothing_opens_where_the_chat_is_not_in_view(begin):
 def test_from_the_chat_to_what_a_call_changed_and_to_what_one_would_change(begin):
     editor = begin("work", chat=True)
     editor.wait_for("── done")  # drawn, and not only ended
+    editor.wait_for("Edit app.txt")
     editor.keys("<C-w>l/app.txt<CR>gd")
     editor.wait_for("before")
     assert windows(editor)[1].endswith("/app.txt")
@@ -495,3 +509,132 @@ def test_a_diff_in_a_split_gives_the_window_back(begin):
     editor.keys("q")
     editor.wait_for(lambda: len(windows(editor)) == 1)
     assert editor.lua("return { vim.wo.diff, vim.wo.winbar }") == [False, ""]
+
+
+def test_closing_a_diff_goes_back_to_where_one_was(begin):
+    editor = begin("work")
+    editor.command("edit app.txt")
+    editor.command("tab split | tabprevious")
+    for close in ("q", ":q<CR>"):
+        editor.command("Callboard diff")
+        editor.wait_for("before")
+        assert editor.lua("return vim.fn.tabpagenr()") == 2
+        editor.keys(close)
+        editor.wait_for(
+            lambda: editor.lua("return { vim.fn.tabpagenr('$'), vim.fn.tabpagenr() }") == [2, 1]
+        )
+
+
+def test_something_else_opened_in_a_diff_ends_it(begin):
+    editor = begin("work")
+    editor.command("Callboard diff app.txt")
+    editor.wait_for("before")
+    editor.command("edit made.txt")
+    editor.wait_for(lambda: windows(editor) == [f"{editor.workspace}/made.txt"])
+    assert editor.lua("return { vim.wo.diff, vim.wo.winbar, vim.fn.maparg('ga', 'n') }") == [
+        False,
+        "",
+        "",
+    ]
+    assert review(editor) == {}
+
+
+def test_a_plugin_that_writes_everything_accepts_nothing(begin):
+    editor = begin("work", may="allow")
+    editor.command("autocmd TextChanged,InsertLeave,WinLeave,BufLeave * silent! wall")
+    editor.command("Callboard diff app.txt")
+    editor.wait_for("before")
+    editor.keys("ggOmine<Esc><C-w>h<C-w>l")
+    editor.wait_for(lambda: text_of(editor, "app.txt").startswith("mine\n"))
+    editor.command("wall")
+    assert review(editor) == {}
+    editor.keys("gr")
+    editor.wait_for(lambda: text_of(editor, "app.txt") == "mine\n" + APP)
+
+
+def test_a_plugin_that_writes_everything_allows_nothing(begin):
+    editor = begin(may="ask")
+    editor.command("autocmd TextChanged,InsertLeave,WinLeave,BufLeave * silent! wall")
+    ask(editor)
+    editor.lua(SHOW)
+    editor.wait_for("would be")
+    editor.command("wall")
+    editor.keys("<C-w>h<C-w>l:q<CR>")
+    editor.wait_for(lambda: "still waits for your answer" in said(editor))
+    assert len(editor.lua(WAITING)) == 1
+    assert text_of(editor, "app.txt") == APP
+
+
+def test_mappings_that_a_language_server_brings_late_give_way_and_stay(begin):
+    editor = begin("work")
+    editor.command("Callboard diff app.txt")
+    editor.wait_for("before")
+    editor.command("nnoremap <buffer> gr <Cmd>let g:theirs = 1<CR>")
+    editor.lua("vim.api.nvim_exec_autocmds('LspAttach', { data = { client_id = 1 }, buffer = 0 })")
+    editor.keys("gr")
+    editor.wait_for(lambda: text_of(editor, "app.txt") == APP)
+    editor.command("Callboard! accept")
+    editor.command("edit app.txt")
+    editor.keys("gr")
+    editor.wait_for(lambda: editor.lua("return vim.g.theirs") == 1)
+
+
+def test_after_a_session_file_was_read_diffs_and_lists_open_again(begin, open_editor):
+    first = begin("work")
+    first.command("Callboard changes")
+    first.wait_for("made.txt")
+    first.command("Callboard diff app.txt")
+    first.wait_for("before")
+    saved = first.folder / "Session.vim"
+    first.command(f"mksession {saved}")
+    id = first.lua("return _G.session")
+    second = open_editor(store=first.store, workspace=first.workspace, arguments=["-S", saved])
+    second.lua("require('callboard.ui.changes').open(...)", id)
+    second.wait_for(re.compile(r"2 files, 2 new"))
+    second.keys("gg/app.txt<CR>gd")
+    second.wait_for("ga accept")
+    assert "E95" not in second.messages()
+    assert second.buffer()[4:6] == ["line five", "line 5b"]
+    second.keys("ga")
+    second.wait_for("made.txt")
+
+
+def test_what_an_agent_below_wrote_is_taken_in_and_listed(begin):
+    editor = begin(scenario=TEAM)
+    editor.command("edit app.txt")
+    work(editor, "delegate")
+    editor.wait_for("line five")
+    editor.command("Callboard changes")
+    editor.wait_for(re.compile(r"new +M app\.txt +\+1 −1 +by scout"))
+    editor.keys("gr")
+    editor.wait_for(lambda: text_of(editor, "app.txt") == APP)
+    editor.wait_for(re.compile(r"rejected M app\.txt"))
+
+
+def test_a_list_that_nobody_sees_follows_nothing(begin):
+    editor = begin("work")
+    editor.command("Callboard changes")
+    editor.wait_for("made.txt")
+    editor.keys(":q<CR>")
+    editor.wait_for(lambda: editor.lua("return vim.fn.bufnr('callboard://changes')") == -1)
+
+
+def test_a_file_with_a_swap_file_of_a_crash_asks_nothing(begin, open_editor, tmp_path):
+    editor = begin("work")
+    swaps = tmp_path / "swaps"
+    swaps.mkdir()
+    with_swaps = f"set updatecount=200 swapfile directory={swaps}//"
+    crashed = open_editor(workspace=editor.workspace)
+    crashed.command(with_swaps)
+    crashed.command("edit app.txt")
+    crashed.keys("itext<Esc>:preserve<CR>")
+    crashed.wait_for("File preserved")
+    crashed.kill()
+    assert len(list(swaps.iterdir())) == 1
+    editor.command(with_swaps)
+    editor.command("Callboard diff app.txt")
+    editor.wait_for("ga accept")
+    editor.wait_for(lambda: "app.txt has a swap file" in said(editor))
+    assert editor.lua("return vim.bo.readonly") is True
+    editor.keys("gr")
+    editor.wait_for(lambda: "it was not written: it is read-only" in said(editor))

@@ -20,7 +20,7 @@ local M = {}
 ---@field questions callboard.Questions
 ---@field client_id string
 ---@field private keys integer
----@field private open table<string, { session: callboard.OpenSession, users: integer }>
+---@field private open table<string, { session: callboard.OpenSession, users: integer, unwatch: fun() }>
 ---@field private listeners table<callboard.Topic, fun()[]>
 ---@field private refreshing table<string, boolean|'again'>
 ---@field private greeted boolean a server was there before
@@ -231,7 +231,11 @@ end
 function App:use(id)
   local entry = self.open[id]
   if not entry then
-    entry = { session = require('callboard.session').open(self, id), users = 0 }
+    entry = {
+      session = require('callboard.session').open(self, id),
+      users = 0,
+      unwatch = require('callboard.changes').watch(self, id),
+    }
     self.open[id] = entry
   end
   entry.users = entry.users + 1
@@ -246,6 +250,7 @@ function App:release(id)
     if entry.users == 0 then
       self.open[id] = nil
       entry.session:close()
+      entry.unwatch()
     end
   end
 end

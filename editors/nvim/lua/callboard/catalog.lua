@@ -152,12 +152,6 @@ function M.seen(app, event)
       name = event.data.name,
       status = event.data.status,
     })
-    local changes = event.data.changes
-    if type(changes) == 'table' and #changes > 0 then
-      require('callboard.ui.changes').touched(vim.tbl_map(function(change)
-        return change.path
-      end, changes))
-    end
   elseif
     event.type == 'mode_changed'
     or event.type == 'model_changed'

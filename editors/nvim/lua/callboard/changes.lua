@@ -76,6 +76,27 @@ function M.use(id)
   return open[id]
 end
 
+---Tells buffers when a session, or another of its tree, writes their files.
+---@param app callboard.App
+---@param id string
+---@return fun() close
+function M.watch(app, id)
+  return app.feed:follow({
+    scope = { kind = 'tree', id = id },
+    cursor = 'now',
+    types = { 'tool_result' },
+    on_events = function(events)
+      local paths = {}
+      for _, event in ipairs(events) do
+        for _, change in ipairs(event.data.changes or {}) do
+          vim.list_extend(paths, { change.path, change.oldPath })
+        end
+      end
+      require('callboard.ui.changes').touched(paths)
+    end,
+  })
+end
+
 function Tracked:release()
   self.users = self.users - 1
   if self.users == 0 then

@@ -368,12 +368,13 @@ end
 ---What the command does.
 ---@param call table as `nvim_create_user_command` gives it
 function M.run(call)
-  local name = call.fargs[1] or 'toggle'
+  -- `:Callboard accept!` is what one types when one thinks of a command of its own.
+  local name, bang = (call.fargs[1] or 'toggle'):match('^(.-)(!?)$')
   dispatch(name, {
     args = vim.list_slice(call.fargs, 2),
     rest = vim.trim((call.args:gsub('^%s*%S+', '', 1))),
     range = call.range > 0 and { first = call.line1, last = call.line2 } or nil,
-    bang = call.bang,
+    bang = call.bang or bang == '!',
   })
 end
 

@@ -235,10 +235,10 @@ describe('what was said of them', function()
     local others = vim.tbl_filter(function(each)
       return each.path ~= '/file1'
     end, Changes.files(changes))
-    local reviews = Changes.settle(changes, others, 'rejected')
+    Changes.settle(changes, others, 'rejected')
     assert.equal('new', file(changes, '/file1').state)
     assert.equal('rejected', file(changes, '/file2').state)
-    reviews = Changes.settle(changes, { first }, 'accepted')
+    local reviews = Changes.settle(changes, { first }, 'accepted')
     assert.is_true(vim.tbl_count(reviews.s.files) <= Review.MAX_REJECTED)
     assert.equal('rejected', file(changes, '/file500').state)
     for _, each in ipairs(Changes.files(changes)) do

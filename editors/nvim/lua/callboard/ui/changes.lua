@@ -156,6 +156,15 @@ function M.open(session_id)
       tracked:release()
     end,
   })
+  vim.api.nvim_create_autocmd('BufHidden', {
+    buffer = entry.page.buf,
+    once = true,
+    callback = function()
+      vim.schedule(function()
+        entry.page:close() -- nobody sees it: it follows nothing any more
+      end)
+    end,
+  })
   offs[1] = tracked:listen(function()
     update(entry)
   end)

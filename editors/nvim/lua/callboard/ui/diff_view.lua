@@ -27,6 +27,7 @@ local M = {}
 ---@field private keyed table<integer, true> buffers of files that have our keys at the moment
 ---@field private group integer?
 ---@field private borrowed { win: integer, buf: integer }? the window of a file that a split diff took
+---@field private from integer? the window that somebody came from
 ---@field private busy boolean? our own doing: nobody closed anything
 local View = {}
 View.__index = View
@@ -71,6 +72,35 @@ function M.scratch(name, content, like)
     vim.bo[buf].syntax = filetype
   end
   return buf
+end
+
+---Shows a buffer in a window. If it is loaded with that, nothing asks what to do about a swap file, and an
+---autocommand of somebody that fails is no reason not to show it.
+---@param win integer
+---@param buf integer
+function M.load(win, buf)
+  local autocmd = vim.api.nvim_create_autocmd('SwapExists', {
+    callback = function()
+      if vim.v.swapchoice == '' then
+        vim.v.swapchoice = 'o'
+        local name = text.one_line(vim.fn.fnamemodify(vim.api.nvim_buf_get_name(buf), ':~:.'), 60)
+        require('callboard.notify').warn(
+          ('%s has a swap file: it is read-only here. :edit it to recover.'):format(name)
+        )
+      end
+    end,
+  })
+  -- `nvim_win_set_buf` would show what there is to say about a swap file, and ask nobody.
+  local ok, fault = pcall(vim.api.nvim_win_call, win, function()
+    vim.cmd(('silent keepalt hide buffer %d'):format(buf))
+  end)
+  vim.api.nvim_del_autocmd(autocmd)
+  if not ok then
+    if vim.api.nvim_win_get_buf(win) ~= buf then
+      error(fault, 0)
+    end
+    require('callboard.log').warn('%s', tostring(fault))
+  end
 end
 
 ---@return boolean
@@ -197,6 +227,7 @@ end
 function View:gone(win)
   local other = win == self.left and self.right or self.left
   local keep = win == self.left -- the file stays where it is, without the diff
+  local tab = assert(self.tab)
   vim.schedule(function()
     if other and vim.api.nvim_win_is_valid(other) then
       self:clean(other)
@@ -204,6 +235,7 @@ function View:gone(win)
         pcall(vim.api.nvim_win_close, other, true)
       end
     end
+    self:back(tab)
     self:finish()
   end)
 end
@@ -249,8 +281,28 @@ function View:finish()
 end
 
 ---@private
+---A window that was split off one of ours, as of a chat, has what keeps that from being changed.
+---@param win integer
+function View:unfix(win)
+  for _, name in ipairs({ 'winfixbuf', 'winfixwidth', 'winfixheight' }) do
+    vim.api.nvim_set_option_value(name, false, { win = win, scope = 'local' })
+  end
+end
+
+---@private
+---Goes back to where somebody came from; Neovim would go to whatever tab page comes next.
+---@param tab integer the diff's
+function View:back(tab)
+  local gone = not vim.api.nvim_tabpage_is_valid(tab)
+  if gone and self.from and vim.api.nvim_win_is_valid(self.from) then
+    vim.api.nvim_set_current_win(self.from)
+  end
+end
+
+---@private
 ---Makes the window on the right, where there is none.
 function View:make()
+  self.from = vim.api.nvim_get_current_win()
   if vim.api.nvim_win_get_config(0).relative ~= '' then
     vim.api.nvim_set_current_win(buffers.file_window())
   end
@@ -267,7 +319,7 @@ function View:make()
   end
   self.right = vim.api.nvim_get_current_win()
   self.tab = vim.api.nvim_get_current_tabpage()
-  vim.wo[self.right][0].winfixbuf = false
+  self:unfix(self.right)
 end
 
 ---@private
@@ -276,7 +328,7 @@ end
 function View:fill(win, pane)
   if vim.api.nvim_win_get_buf(win) ~= pane.buf then
     self:clean(win)
-    vim.api.nvim_win_set_buf(win, pane.buf)
+    M.load(win, pane.buf)
   end
   vim.api.nvim_set_option_value('winbar', pane.bar, { win = win, scope = 'local' })
 end
@@ -286,6 +338,17 @@ end
 ---@param keep boolean? the cursor stays where it is
 function View:show(content, keep)
   self.busy = true
+  local ok, fault = pcall(self.put, self, content, keep)
+  self.busy = false
+  if not ok then
+    error(fault, 0)
+  end
+end
+
+---@private
+---@param content callboard.DiffContent
+---@param keep boolean?
+function View:put(content, keep)
   local from = vim.api.nvim_get_current_win()
   if not self:open() then
     self:make()
@@ -306,7 +369,6 @@ function View:show(content, keep)
       vim.api.nvim_set_current_win(self.right)
       vim.cmd('leftabove vsplit')
       self.left = vim.api.nvim_get_current_win()
-      vim.wo[self.left][0].winfixbuf = false
     end
     self:fill(self.left, content.left)
   elseif self:window('left') then
@@ -332,7 +394,6 @@ function View:show(content, keep)
     self:first_change()
   end
   self:rekey()
-  self.busy = false
 end
 
 ---@private
@@ -399,7 +460,7 @@ function View:close()
     return self:finish()
   end
   self.busy = true
-  local left, right = self.left, self.right
+  local left, right, tab = self.left, self.right, assert(self.tab)
   self:clean(right)
   if left and vim.api.nvim_win_is_valid(left) then
     self:clean(left)
@@ -415,6 +476,7 @@ function View:close()
   end
   self.borrowed = nil
   self.busy = false
+  self:back(tab)
   self:finish()
 end
 
