@@ -14,7 +14,8 @@ local KINDS = {
   ['external-context'] = 'message',
 }
 
-local ENTITIES = { ['&lt;'] = '<', ['&gt;'] = '>', ['&quot;'] = '"', ['&#x27;'] = "'", ['&amp;'] = '&' }
+local ENTITIES =
+  { ['&lt;'] = '<', ['&gt;'] = '>', ['&quot;'] = '"', ['&#x27;'] = "'", ['&amp;'] = '&' }
 
 ---@param text string
 ---@return string
