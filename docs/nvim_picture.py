@@ -64,11 +64,15 @@ class Terminal:
         self.until(lambda screen: text in screen, text)
 
     def frame(self, seconds: float) -> None:
-        self.frames.append(Frame(screen=self.tmux("capture-pane", "-p", "-e", "-N"), seconds=seconds))
+        self.frames.append(
+            Frame(screen=self.tmux("capture-pane", "-p", "-e", "-N"), seconds=seconds)
+        )
 
 
 @contextmanager
-def terminal(folder: Path, command: list[str], environ: dict[str, str], cwd: Path) -> Iterator[Terminal]:
+def terminal(
+    folder: Path, command: list[str], environ: dict[str, str], cwd: Path
+) -> Iterator[Terminal]:
     """A terminal that runs the command, ended with the block."""
     made = Terminal(folder)
     size = ["-x", str(COLUMNS), "-y", str(LINES)]

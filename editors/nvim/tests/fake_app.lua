@@ -6,6 +6,7 @@ local M = {}
 ---@field answers table<string, any> a result, or fun(params): result, err; by method
 ---@field messages { text: string, level: integer? }[] what the person was told
 ---@field opened { [1]: string, [2]: table? }[] chats
+---@field open table<string, table> sessions that are followed
 
 ---Puts it in the place of the real one until `restore`.
 ---@return callboard.tests.FakeApp
@@ -18,6 +19,7 @@ function M.install()
     answers = {},
     messages = {},
     opened = {},
+    open = {},
   }
   function app:request(method, params, callback)
     table.insert(self.asked, { method = method, params = vim.deepcopy(params) })
@@ -43,6 +45,10 @@ function M.install()
     require('callboard.model.store').put(self.sessions, session)
   end
   function app:tell() end
+  function app:refresh() end
+  function app:feature()
+    return false
+  end
   function app:methods()
     return vim.tbl_map(function(request)
       return request.method

@@ -133,10 +133,7 @@ end
 ---@param event callboard.Event
 function M.seen(app, event)
   if event.type == 'turn_started' then
-    events.emit(
-      'CallboardTurnStarted',
-      { sessionId = event.sessionId, turnId = event.data.turnId }
-    )
+    events.emit('CallboardTurnStarted', { sessionId = event.sessionId, turnId = event.data.turnId })
     app:refresh(event.sessionId)
   elseif event.type == 'tool_call' then
     events.emit('CallboardToolStarted', {

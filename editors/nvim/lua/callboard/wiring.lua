@@ -65,7 +65,8 @@ function M.supervisor(app)
     locate = function()
       local options = config.get().server
       if options.cwd and vim.fn.isdirectory(options.cwd) == 0 then
-        return nil, ('server.cwd is %s, which is no folder. Correct the option.'):format(options.cwd)
+        return nil,
+          ('server.cwd is %s, which is no folder. Correct the option.'):format(options.cwd)
       end
       return require('callboard.rpc.locate').find(options, cwd())
     end,

@@ -53,7 +53,10 @@ describe('the answers to a permission', function()
   it('are those that it offers, and no others', function()
     local forced = approval()
     forced.options = { forced.options[1], forced.options[4] }
-    assert.same({ '1 once allow_once', '4 deny reject_once', '5 deny_note reject_once +why' }, summary(forced))
+    assert.same(
+      { '1 once allow_once', '4 deny reject_once', '5 deny_note reject_once +why' },
+      summary(forced)
+    )
     assert.is_nil(answers.choice(forced, 2))
     assert.is_nil(answers.choice(forced, 3))
     assert.same('allow_once', answers.choice(forced, 1).option.optionId)
@@ -63,7 +66,10 @@ describe('the answers to a permission', function()
     local labels = vim.tbl_map(function(choice)
       return choice.label
     end, answers.choices(approval()))
-    assert.same('Always allow commands that start with `make` in this workspace (writes a rule)', labels[3])
+    assert.same(
+      'Always allow commands that start with `make` in this workspace (writes a rule)',
+      labels[3]
+    )
     assert.same('Allow commands that start with `make` for this session', labels[2])
     assert.same('Deny, and say why', labels[5])
     assert.truthy(labels[6]:find('(writes a rule)', 1, true))

@@ -35,7 +35,10 @@ describe('the statusline', function()
   end)
 
   local function put(fields)
-    require('callboard.model.store').put(app.sessions, vim.tbl_extend('force', { sessionId = 'ses_1', updatedAt = '' }, fields))
+    require('callboard.model.store').put(
+      app.sessions,
+      vim.tbl_extend('force', { sessionId = 'ses_1', updatedAt = '' }, fields)
+    )
     app:tell('sessions')
   end
 
@@ -63,7 +66,10 @@ describe('the statusline', function()
     app.server.state = 'ready'
     put({ status = 'running' })
     assert.equal('callboard: 1 running', status.text())
-    require('callboard.model.approvals').add(app.approvals, { approvalId = 'apr_1', sessionId = 'ses_1', createdAt = '' })
+    require('callboard.model.approvals').add(
+      app.approvals,
+      { approvalId = 'apr_1', sessionId = 'ses_1', createdAt = '' }
+    )
     app:tell('approvals')
     assert.equal('callboard: 1 to approve, 1 running', status.text())
   end)
@@ -140,7 +146,10 @@ describe('the statusline', function()
 
     it('stands out when somebody has to answer, or there is no server', function()
       app.server.state = 'ready'
-      require('callboard.model.approvals').add(app.approvals, { approvalId = 'apr_1', sessionId = 'ses_1', createdAt = '' })
+      require('callboard.model.approvals').add(
+        app.approvals,
+        { approvalId = 'apr_1', sessionId = 'ses_1', createdAt = '' }
+      )
       app:tell('approvals')
       assert.equal('%#DiagnosticWarn#callboard: 1 to approve', shown())
       app.server.state = 'failed'
@@ -177,7 +186,10 @@ describe('a User autocommand', function()
     on('CallboardTurnEnded', function(event)
       got = event.data
     end)
-    events.emit('CallboardTurnEnded', { sessionId = 'ses_1', turnId = 'trn_1', outcome = 'completed' })
+    events.emit(
+      'CallboardTurnEnded',
+      { sessionId = 'ses_1', turnId = 'trn_1', outcome = 'completed' }
+    )
     assert.same({ sessionId = 'ses_1', turnId = 'trn_1', outcome = 'completed' }, got)
   end)
 
@@ -212,7 +224,13 @@ describe('a User autocommand', function()
       collect('CallboardSessionStarted')
       collect('CallboardTurnEnded')
       app.feed.scopes.catalog({ { type = 'session_created', sessionId = 'ses_1', data = {} } })
-      app.feed.scopes.catalog({ { type = 'turn_finished', sessionId = 'ses_1', data = { turnId = 'trn_1', outcome = 'failed' } } })
+      app.feed.scopes.catalog({
+        {
+          type = 'turn_finished',
+          sessionId = 'ses_1',
+          data = { turnId = 'trn_1', outcome = 'failed' },
+        },
+      })
       assert.same({
         { 'CallboardSessionStarted', { sessionId = 'ses_1' } },
         { 'CallboardTurnEnded', { sessionId = 'ses_1', turnId = 'trn_1', outcome = 'failed' } },
@@ -223,37 +241,60 @@ describe('a User autocommand', function()
       collect('CallboardTurnStarted')
       collect('CallboardToolStarted')
       collect('CallboardToolEnded')
-      require('callboard.catalog').seen(app, { type = 'turn_started', sessionId = 'ses_1', data = { turnId = 'trn_1' } })
+      require('callboard.catalog').seen(
+        app,
+        { type = 'turn_started', sessionId = 'ses_1', data = { turnId = 'trn_1' } }
+      )
       require('callboard.catalog').seen(app, {
         type = 'tool_call',
         sessionId = 'ses_1',
         data = { callId = 'c1', name = 'shell', title = 'Run make' },
       })
-      require('callboard.catalog').seen(app, { type = 'tool_result', sessionId = 'ses_1', data = { callId = 'c1', name = 'shell', status = 'ok' } })
+      require('callboard.catalog').seen(app, {
+        type = 'tool_result',
+        sessionId = 'ses_1',
+        data = { callId = 'c1', name = 'shell', status = 'ok' },
+      })
       assert.same({
         { 'CallboardTurnStarted', { sessionId = 'ses_1', turnId = 'trn_1' } },
-        { 'CallboardToolStarted', { sessionId = 'ses_1', callId = 'c1', name = 'shell', title = 'Run make' } },
-        { 'CallboardToolEnded', { sessionId = 'ses_1', callId = 'c1', name = 'shell', status = 'ok' } },
+        {
+          'CallboardToolStarted',
+          { sessionId = 'ses_1', callId = 'c1', name = 'shell', title = 'Run make' },
+        },
+        {
+          'CallboardToolEnded',
+          { sessionId = 'ses_1', callId = 'c1', name = 'shell', status = 'ok' },
+        },
       }, got)
     end)
 
-    it('approvals, once when they are asked for and once when they are answered, whoever did it', function()
-      collect('CallboardApprovalRequested')
-      collect('CallboardApprovalResolved')
-      local approval = { approvalId = 'apr_1', sessionId = 'ses_1', title = 'Run make', createdAt = '' }
-      app.feed.scopes.approvals({ { type = 'approval_request', sessionId = 'ses_1', data = { approval = approval } } })
-      app.feed.scopes.approvals({ { type = 'approval_request', sessionId = 'ses_1', data = { approval = approval } } })
-      -- as when this editor has answered: it waits no more before the event comes
-      require('callboard.model.approvals').remove(app.approvals, 'apr_1')
-      app.feed.scopes.approvals({ {
-        type = 'approval_decision',
-        sessionId = 'ses_1',
-        data = { approvalId = 'apr_1', resolution = { outcome = 'allowed' } },
-      } })
-      assert.same({
-        { 'CallboardApprovalRequested', approval },
-        { 'CallboardApprovalResolved', { approvalId = 'apr_1', outcome = 'allowed' } },
-      }, got)
-    end)
+    it(
+      'approvals, once when they are asked for and once when they are answered, whoever did it',
+      function()
+        collect('CallboardApprovalRequested')
+        collect('CallboardApprovalResolved')
+        local approval =
+          { approvalId = 'apr_1', sessionId = 'ses_1', title = 'Run make', createdAt = '' }
+        app.feed.scopes.approvals({
+          { type = 'approval_request', sessionId = 'ses_1', data = { approval = approval } },
+        })
+        app.feed.scopes.approvals({
+          { type = 'approval_request', sessionId = 'ses_1', data = { approval = approval } },
+        })
+        -- as when this editor has answered: it waits no more before the event comes
+        require('callboard.model.approvals').remove(app.approvals, 'apr_1')
+        app.feed.scopes.approvals({
+          {
+            type = 'approval_decision',
+            sessionId = 'ses_1',
+            data = { approvalId = 'apr_1', resolution = { outcome = 'allowed' } },
+          },
+        })
+        assert.same({
+          { 'CallboardApprovalRequested', approval },
+          { 'CallboardApprovalResolved', { approvalId = 'apr_1', outcome = 'allowed' } },
+        }, got)
+      end
+    )
   end)
 end)

@@ -8,6 +8,7 @@ M.PATIENCE_MS = 5000
 
 ---@class callboard.Stopping
 ---@field scope callboard.CancelScope
+---@field turn callboard.TurnId? the one that is to stop
 ---@field late boolean it has taken too long
 
 ---@type table<string, callboard.Stopping> by session
@@ -58,11 +59,24 @@ local function running(session_id, done)
   page()
 end
 
+---Whether the turn runs that was to stop; what waited may have begun another one since.
 ---@param session_id string
+---@param mine callboard.Stopping
 ---@return boolean
-local function runs(session_id)
+local function runs(session_id, mine)
   local session = app().sessions.by_id[session_id]
-  return session ~= nil and session.activeTurnId ~= nil
+  local turn = session and session.activeTurnId
+  return turn ~= nil and (mine.turn == nil or mine.turn == turn)
+end
+
+---@param session_id string
+---@return integer messages that wait
+local function waiting(session_id)
+  local entry, session = app().open[session_id], app().sessions.by_id[session_id]
+  if entry then
+    return #entry.session.transcript.queue
+  end
+  return session and session.queueLength or 0
 end
 
 ---@param session_id string
@@ -130,12 +144,12 @@ local function watch(session_id, mine)
           return
         end
         local left = mine.scope == 'tree' and #agents or 0
-        if not runs(session_id) and left == 0 then
+        if not runs(session_id, mine) and left == 0 then
           stopping[session_id] = nil
           return
         end
         mine.late = true
-        local what = runs(session_id) and 'the turn' or counted(left, 'agent', 'agents')
+        local what = runs(session_id, mine) and 'the turn' or counted(left, 'agent', 'agents')
         notify.warn(
           ('%s has not stopped after %d s. The same key or command again is a force stop'):format(
             what,
@@ -150,8 +164,7 @@ end
 ---@param session_id string
 ---@param scope callboard.CancelScope
 local function cancel(session_id, scope)
-  local session = app().sessions.by_id[session_id]
-  local queued = session and session.queueLength or 0
+  local queued = waiting(session_id)
   running(session_id, function(agents)
     app():change(
       'session/cancel',
@@ -161,7 +174,7 @@ local function cancel(session_id, scope)
         notify.info(told(session_id, scope, agents, queued, result))
         local active = result.state == 'cancelling' or (scope == 'tree' and #agents > 0)
         if scope ~= 'queue' and active then
-          local mine = { scope = scope, late = false }
+          local mine = { scope = scope, turn = result.turnId, late = false }
           stopping[session_id] = mine
           watch(session_id, mine)
         end
@@ -192,7 +205,7 @@ local function force(session_id, was)
         'stop an agent'
       )
     end
-    if runs(session_id) and not (session and session.parentId) then
+    if runs(session_id, was) and not (session and session.parentId) then
       app():change('session/cancel', { sessionId = session_id, scope = was.scope }, 'stop it')
       notify.warn(
         'asked again. When that does not help: :Callboard restart ends the server and with it the turn; its log stays'
@@ -200,7 +213,7 @@ local function force(session_id, was)
     else
       notify.info('force stop: ' .. counted(#targets, 'agent', 'agents'))
     end
-    local mine = { scope = was.scope, late = false }
+    local mine = { scope = was.scope, turn = was.turn, late = false }
     stopping[session_id] = mine
     watch(session_id, mine)
   end)
@@ -214,11 +227,10 @@ function M.run(session_id, scope)
     return notify.warn('interrupt takes turn, queue or tree')
   end
   local mine = stopping[session_id]
-  if mine and mine.late and scope ~= 'queue' then
-    return force(
-      session_id,
-      { scope = (scope == 'tree' or mine.scope == 'tree') and 'tree' or 'turn' }
-    )
+  local goes_on = mine and mine.late and (mine.scope == 'tree' or runs(session_id, mine))
+  if mine and goes_on and scope ~= 'queue' then
+    local whole = scope == 'tree' or mine.scope == 'tree'
+    return force(session_id, { scope = whole and 'tree' or 'turn', turn = mine.turn, late = false })
   end
   cancel(session_id, scope)
 end
