@@ -1,6 +1,7 @@
 --- The tree of agents as lines.
 local lines = require('callboard.ui.lines')
 local model = require('callboard.model.agents')
+local spent = require('callboard.model.spent')
 
 local function root(fields)
   return vim.tbl_extend('force', {
@@ -203,9 +204,9 @@ end)
 
 describe('what was used', function()
   it('is unknown rather than nothing', function()
-    assert.is_nil(model.spent(nil))
-    assert.is_nil(model.spent({}))
-    assert.same('0 tokens', model.spent({ inputTokens = 0, outputTokens = 0 }))
+    assert.is_nil(spent.said(nil))
+    assert.is_nil(spent.said({}))
+    assert.same('0 tokens', spent.said({ inputTokens = 0, outputTokens = 0 }))
   end)
 
   it('is added up by currency, and told as a lower bound where some is unknown', function()
@@ -213,8 +214,8 @@ describe('what was used', function()
       agent('a', { usage = { inputTokens = 10, cost = 0.5, currency = 'EUR' } }),
       agent('b', { status = 'completed' }),
     }
-    local total = model.total(view(agents))
-    assert.same('at least 1.5k tokens, EUR 0.50, $0.02', model.spent(total))
-    assert.same('$0.0004', model.spent({ cost = 0.0004, currency = 'USD' }))
+    local total = spent.total(view(agents))
+    assert.same('at least 1.5k tokens, 0.50 EUR, $0.02', spent.said(total))
+    assert.same('$0.0004', spent.said({ cost = 0.0004, currency = 'USD' }))
   end)
 end)

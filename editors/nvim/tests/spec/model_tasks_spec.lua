@@ -1,4 +1,5 @@
 --- The task board as lines.
+local card = require('callboard.model.task_card')
 local lines = require('callboard.ui.lines')
 local model = require('callboard.model.tasks')
 
@@ -183,7 +184,7 @@ describe('the board', function()
       messages = { { sender = 'x', senderName = nasty, to = 'root', text = nasty, at = '' } },
     })
     for _, line in
-      ipairs(vim.list_extend(shown(view), vim.tbl_map(lines.text, model.card(view, tasks[2]))))
+      ipairs(vim.list_extend(shown(view), vim.tbl_map(lines.text, card.lines(view, tasks[2]))))
     do
       assert.is_nil(line:find('[\n\27]'))
       assert.is_nil(line:find('\226\128\174', 1, true))
@@ -222,6 +223,6 @@ describe('the card of a task', function()
       'changed   /w/docs/a.md',
       'created   2026-01-01T00:00:00Z by root',
       'id        tsk_two',
-    }, vim.tbl_map(lines.text, model.card(view, two)))
+    }, vim.tbl_map(lines.text, card.lines(view, two)))
   end)
 end)

@@ -1,5 +1,6 @@
 -- The agents of a root session as a tree of lines: who does what, since when, with which model, at what cost,
 -- and what it waits for. Pure.
+local spent = require('callboard.model.spent')
 local text = require('callboard.model.text')
 local time = require('callboard.model.time')
 
@@ -87,60 +88,6 @@ function M.elapsed(view, agent, now)
   return agent.elapsedMs
 end
 
----@param usage callboard.Usage?
----@return string? nil where nothing is known
-function M.spent(usage)
-  if not usage then
-    return nil
-  end
-  local parts = {}
-  local tokens = (usage.inputTokens or usage.outputTokens)
-    and (usage.inputTokens or 0) + (usage.outputTokens or 0)
-  if tokens then
-    parts[#parts + 1] = ('%s tokens'):format(text.count(tokens))
-  end
-  for currency, amount in
-    vim.spairs(usage.costs or (usage.cost and { [usage.currency or '?'] = usage.cost }) or {})
-  do
-    local figure = (amount > 0 and amount < 0.01) and ('%.4f'):format(amount)
-      or ('%.2f'):format(amount)
-    parts[#parts + 1] = currency == 'USD' and '$' .. figure
-      or ('%s %s'):format(text.one_line(currency, 8), figure)
-  end
-  if #parts == 0 then
-    return nil
-  end
-  return (usage.partial and 'at least ' or '') .. table.concat(parts, ', ')
-end
-
----What all of them used, as far as it is known.
----@param view callboard.AgentsView
----@return callboard.Usage
-function M.total(view)
-  local total = { costs = {} }
-  local function add(usage, ran)
-    if not usage or not (usage.inputTokens or usage.outputTokens) then
-      total.partial = total.partial or ran
-      return
-    end
-    total.inputTokens = (total.inputTokens or 0) + (usage.inputTokens or 0)
-    total.outputTokens = (total.outputTokens or 0) + (usage.outputTokens or 0)
-    if usage.cost then
-      local currency = usage.currency or '?'
-      total.costs[currency] = (total.costs[currency] or 0) + usage.cost
-    end
-    total.partial = total.partial or usage.partial or nil
-  end
-  add(view.root.usage, view.root.lastOutcome ~= nil)
-  for _, agent in ipairs(view.agents) do
-    add(agent.usage, agent.status ~= 'starting')
-  end
-  if not total.inputTokens then
-    total.partial = nil
-  end
-  return total
-end
-
 ---Agents by the one that started them, each list in the order in which they came. One whose parent is not
 ---there stands below the root.
 ---@param view callboard.AgentsView
@@ -190,7 +137,7 @@ local function head(view, opts, agent)
   end
   local rest = {}
   rest[#rest + 1] = agent.model and text.one_line(agent.model, 40) or nil
-  rest[#rest + 1] = M.spent(agent.usage)
+  rest[#rest + 1] = spent.said(agent.usage)
   if #rest > 0 then
     add('  ' .. table.concat(rest, ' · '), 'CallboardDim')
   end
@@ -266,7 +213,7 @@ local function root_line(view)
   local line = { { name, 'CallboardHeading' }, { '  ' .. status, 'CallboardState' } }
   local rest = {}
   rest[#rest + 1] = root.model and text.one_line(root.model, 40) or nil
-  rest[#rest + 1] = M.spent(root.usage)
+  rest[#rest + 1] = spent.said(root.usage)
   if #rest > 0 then
     line[#line + 1] = { '  ' .. table.concat(rest, ' · '), 'CallboardDim' }
   end
@@ -286,8 +233,8 @@ local function sum_line(view)
   local parts = { ('%d agent%s'):format(#view.agents, #view.agents == 1 and '' or 's') }
   parts[#parts + 1] = running > 0 and ('%d running'):format(running) or nil
   parts[#parts + 1] = attention > 0 and ('%d waiting for you'):format(attention) or nil
-  local spent = M.spent(M.total(view))
-  parts[#parts + 1] = spent and ('all together %s'):format(spent) or nil
+  local sum = spent.said(spent.total(view))
+  parts[#parts + 1] = sum and ('all together %s'):format(sum) or nil
   return { { table.concat(parts, ' · '), 'CallboardDim' } }
 end
 

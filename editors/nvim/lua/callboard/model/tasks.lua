@@ -116,11 +116,12 @@ end
 
 ---What is in a task's way, or came of it; a line each.
 ---@param view callboard.BoardView
----@param found callboard.BoardIndex
 ---@param task callboard.GroupTask
----@param section callboard.TaskSection
+---@param found callboard.BoardIndex?
 ---@return { [1]: string, [2]: string }[]
-local function details(view, found, task, section)
+function M.details(view, task, found)
+  found = found or index(view)
+  local section = M.section(task)
   local told = {}
   local function add(said, hl)
     told[#told + 1] = { said, hl }
@@ -198,7 +199,7 @@ local function task_lines(view, found, task, section)
   end
   head.target = target
   local shown = { head }
-  for _, detail in ipairs(details(view, found, task, section.name)) do
+  for _, detail in ipairs(M.details(view, task, found)) do
     local line = { { '    ' .. detail[1], detail[2] } }
     line.target = target
     shown[#shown + 1] = line
@@ -303,64 +304,6 @@ function M.lines(view)
       shown[#shown + 1] = message_line(view, view.messages[i])
     end
   end
-  return shown
-end
-
----All that is known of a task, for a float.
----@param view callboard.BoardView
----@param task callboard.GroupTask
----@return callboard.Line[]
-function M.card(view, task)
-  local found = index(view)
-  local shown = { { { text.one_line(task.title), 'CallboardHeading' } } }
-  local function fact(name, value, hl)
-    if value == nil or vim.trim(value) == '' then
-      return
-    end
-    for i, line in ipairs(text.lines((value:gsub('%s+$', '')))) do
-      shown[#shown + 1] =
-        { { ('%-10s'):format(i == 1 and name or ''), 'CallboardDim' }, { line, hl } }
-    end
-  end
-  local function facts(name, values, hl)
-    for i, value in ipairs(values or {}) do
-      fact(i == 1 and name or '', value, hl)
-    end
-  end
-  local section = M.section(task)
-  local status = text.one_line(task.status):gsub('_', ' ')
-  if section == 'ready' or section == 'waiting' then
-    status = section
-  end
-  fact('status', status, 'CallboardState')
-  fact('owner', task.assignee and M.member(view, task.assignee) or 'nobody', 'CallboardAgent')
-  fact('required', task.required == false and 'no: the work is complete without it, too' or 'yes')
-  fact('about', task.description)
-  facts(
-    'after',
-    vim.tbl_map(function(id)
-      local other = M.task(view, id)
-      return other
-          and ('%s (%s)'):format(text.one_line(other.title, 80), other.status:gsub('_', ' '))
-        or id
-    end, task.dependencies or {})
-  )
-  for _, detail in ipairs(details(view, found, task, section)) do
-    if section == 'waiting' or section == 'active' then
-      fact('', detail[1], detail[2])
-    end
-  end
-  facts('expects', task.expectedPaths, 'CallboardPath')
-  fact('reason', task.reason, 'CallboardError')
-  fact('summary', task.summary)
-  facts('finding', task.findings)
-  facts('changed', task.touchedFiles, 'CallboardPath')
-  fact(
-    'created',
-    ('%s by %s'):format(task.createdAt, M.member(view, task.createdBy)),
-    'CallboardDim'
-  )
-  fact('id', task.taskId, 'CallboardDim')
   return shown
 end
 

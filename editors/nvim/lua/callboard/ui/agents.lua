@@ -1,8 +1,6 @@
 -- `callboard://agents/ROOT`: the agents of a session as they are, and keys that act on the one under the cursor.
 local Approvals = require('callboard.model.approvals')
 local model = require('callboard.model.agents')
-local notify = require('callboard.notify')
-local text = require('callboard.model.text')
 
 local M = {}
 
@@ -45,9 +43,6 @@ local TYPES = {
   'session_deleted',
 }
 
----How long (ms) a first `D` counts.
-local CLOSING_MS = 5000
-
 ---@private
 ---@param done fun(err: table?)
 function Agents:fetch(done)
@@ -83,13 +78,13 @@ function Agents:fetch(done)
   end)
 end
 
----@private
+---Whether one was asked about not long ago.
 ---@return boolean
 function Agents:is_closing()
-  return self.closing ~= nil and vim.uv.hrtime() / 1e6 - self.closing.at < CLOSING_MS
+  return self.closing ~= nil
+    and vim.uv.hrtime() / 1e6 - self.closing.at < require('callboard.ui.agent_actions').CLOSING_MS
 end
 
----@private
 function Agents:draw()
   local lines = {}
   local notice = self.live and self.live:notice()
@@ -113,226 +108,6 @@ function Agents:draw()
   self.page:draw(lines)
 end
 
----The agent under the cursor; says so where there is none.
----@private
----@return callboard.Agent?
-function Agents:here()
-  local target = self.page:target()
-  if not target then
-    notify.info('there is no agent on this line')
-  elseif not target.agent then
-    notify.info('this is the session itself: <CR> opens its chat, where you write to it or stop it')
-  end
-  return target and target.agent
-end
-
----Asks for a line, then does something with it. A blank one does nothing.
----@param title string
----@param fn fun(said: string)
-local function with_line(title, fn)
-  require('callboard.ui.ask').line({ title = title }, function(said)
-    said = said and vim.trim(said) or ''
-    if said ~= '' then
-      fn(said)
-    end
-  end)
-end
-
----@private
-function Agents:open_chat()
-  local target = self.page:target()
-  if target then
-    require('callboard.ui.chat').open(target.id)
-  end
-end
-
----@private
----@param method 'agent/send'|'agent/continue'
-function Agents:say(method)
-  local agent = self:here()
-  if not agent then
-    return
-  end
-  local name = text.one_line(agent.name, 40)
-  local continues = method == 'agent/continue'
-  with_line(
-    continues and ('What should %s go on with?'):format(name) or ('Message to %s'):format(name),
-    function(said)
-      local doing = (continues and 'continue %s' or 'write to %s'):format(name)
-      self.app:change(method, { agentId = agent.agentId, text = said }, doing, function(result)
-        if continues then
-          notify.info(
-            result.turnId and ('%s goes on'):format(name)
-              or ('%s reads it at its next step'):format(name)
-          )
-        else
-          notify.info(
-            ('left for %s: it is read at the next step, or when it is continued (c)'):format(name)
-          )
-        end
-      end)
-    end
-  )
-end
-
-local OUTCOMES = {
-  delivered = '%s is told at its next step',
-  ignored = '%s winds down already; this was not passed on',
-  aborted = '%s is being stopped',
-  already_finished = 'no turn of %s runs',
-}
-
----@private
----@param kind callboard.InterruptKind
----@param title string? what is asked for; nil asks for nothing
-function Agents:interrupt(kind, title)
-  local agent = self:here()
-  if not agent then
-    return
-  end
-  if
-    kind ~= 'abort'
-    and self.app.server.handshake
-    and not self.app:feature('agents.interrupts')
-  then
-    return notify.warn(
-      ('this server cannot %s agents: features = ["agents.interrupts"] in its config.toml switches that on. X stops one at once.'):format(
-        kind
-      )
-    )
-  end
-  local name = text.one_line(agent.name, 40)
-  local function go(reason)
-    local params = { agentId = agent.agentId, kind = kind, reason = reason }
-    self.app:change('agent/interrupt', params, ('%s %s'):format(kind, name), function(result)
-      notify.info(
-        (OUTCOMES[result.outcome] or '%s: ' .. text.one_line(result.outcome)):format(name)
-      )
-    end)
-  end
-  if title then
-    with_line(title:format(name), go)
-  else
-    go()
-  end
-end
-
----@private
-function Agents:close()
-  local agent = self:here()
-  if not agent then
-    return
-  end
-  if agent.status == 'closed' then
-    return notify.info(('%s is closed already'):format(text.one_line(agent.name, 40)))
-  end
-  if not (self:is_closing() and self.closing.id == agent.agentId) then
-    local closing = { id = agent.agentId, at = vim.uv.hrtime() / 1e6 }
-    self.closing = closing
-    self:draw()
-    vim.defer_fn(function()
-      if self.closing == closing then
-        self:forget_closing()
-      end
-    end, CLOSING_MS)
-    return
-  end
-  self:forget_closing()
-  self.app:change(
-    'agent/close',
-    { agentId = agent.agentId },
-    'close ' .. text.one_line(agent.name, 40)
-  )
-end
-
----@private
-function Agents:forget_closing()
-  if self.closing then
-    self.closing = nil
-    self:draw()
-  end
-end
-
----@private
-function Agents:reply()
-  local agent = self:here()
-  local question = agent and agent.question
-  if agent and not question then
-    return notify.info(('%s asks nothing'):format(text.one_line(agent.name, 40)))
-  elseif question then
-    local name = text.one_line(agent.name, 40)
-    with_line(('%s asks: %s'):format(name, text.one_line(question.text, 300)), function(said)
-      self.app:change('agent/reply', { askId = question.askId, text = said }, 'reply to ' .. name)
-    end)
-  end
-end
-
----@private
-function Agents:approve()
-  local target = self.page:target()
-  if not target then
-    return
-  end
-  local first = vim.iter(self.app.approvals.pending):find(function(approval)
-    return approval.sessionId == target.id
-  end)
-  if first then
-    require('callboard.ui.approval').show(first)
-  else
-    notify.info('nothing of it waits for approval')
-  end
-end
-
----@private
----@return callboard.Key[]
-function Agents:keys()
-  local function key(action, lhs, desc, fn)
-    return {
-      action = action,
-      lhs = lhs,
-      desc = desc,
-      fn = function()
-        if action ~= 'close_agent' then
-          self:forget_closing()
-        end
-        fn()
-      end,
-    }
-  end
-  return {
-    key('open', '<CR>', "Open the agent's chat", function()
-      self:open_chat()
-    end),
-    key('message', 'm', 'Leave it a message for its next step', function()
-      self:say('agent/send')
-    end),
-    key('continue', 'c', 'Give it more to do: it goes on with its own memory', function()
-      self:say('agent/continue')
-    end),
-    key('steer', 's', 'Correct it at its next step; its work stays', function()
-      self:interrupt('steer', 'What should %s do instead?')
-    end),
-    key('cancel', 'x', 'Have it wind down, and say why', function()
-      self:interrupt('cancel', 'Why should %s stop?')
-    end),
-    key('abort', 'X', 'Stop its turn at once', function()
-      self:interrupt('abort')
-    end),
-    key('close_agent', 'D', 'Close it, and those below it, for good; twice', function()
-      self:close()
-    end),
-    key('reply', 'r', 'Reply to its question', function()
-      self:reply()
-    end),
-    key('approval', 'a', 'Go to what it wants to be allowed', function()
-      self:approve()
-    end),
-    key('refresh', 'gr', 'Ask for it all again', function()
-      self.live:fetch()
-    end),
-  }
-end
-
 ---@param app callboard.App
 ---@param root string
 ---@return callboard.AgentsPage
@@ -345,7 +120,7 @@ local function build(app, root)
       return target.id
     end,
     keys = function()
-      return self:keys()
+      return require('callboard.ui.agent_actions').keys(self)
     end,
     closed = function()
       pages[root] = nil
