@@ -4,9 +4,13 @@ local Reducer = require('callboard.model.reducer')
 describe('a stream', function()
   local t, seq
 
-  before_each(function()
+  ---A transcript whose turn runs.
+  local function begin()
     t, seq = Reducer.new('ses_1'), 0
-  end)
+    Reducer.seed(t, { sessionId = 'ses_1', status = 'running', activeTurnId = 'trn_1' })
+  end
+
+  before_each(begin)
 
   ---@param index integer
   ---@param text string
@@ -193,6 +197,7 @@ describe('a stream', function()
 
   it('is cut off when its turn ends before it', function()
     on('turn_started', { turnId = 'trn_1', model = 'm' })
+    on('ack', { admits = {} })
     delta(0, 'Hel')
     local change = on('turn_finished', { turnId = 'trn_1', outcome = 'interrupted', usage = {} })
     assert.is_true(vim.tbl_contains(change.items, 'msg_1'))
@@ -253,7 +258,7 @@ describe('a stream', function()
   it('however its pieces are joined, dropped and repeated, becomes the same text', function()
     math.randomseed(11)
     for _ = 1, 200 do
-      t, seq = Reducer.new('ses_1'), 0
+      begin()
       local pieces = {}
       for i = 1, math.random(1, 12) do
         pieces[i] = ('<%d>'):format(i)
