@@ -432,7 +432,7 @@ def test_20000_pieces_do_not_stall_who_types(open_editor, line):
     while "── done" not in editor.text():
         editor.keys("x")
         typed += 1
-        editor.wait_for(lambda: input_text(editor) == "x" * typed)
+        editor.wait_for(lambda expected="x" * typed: input_text(editor) == expected)
     worst, beats = editor.lua("return { _G.worst_stall() }")
     print(f"worst {worst:.1f} ms in {beats} beats, {typed} keys")
     assert worst < 50

@@ -24,6 +24,7 @@ local M = {}
 ---@field private listeners table<callboard.Topic, fun()[]>
 ---@field private refreshing table<string, boolean|'again'>
 ---@field private greeted boolean a server was there before
+---@field private told_why boolean? that the server does not serve for now
 local App = {}
 App.__index = App
 
@@ -110,6 +111,11 @@ function App:server_changed()
       server.failure.message,
       vim.list_slice(lines, math.max(1, #lines - TOLD_LINES + 1))
     )
+  elseif server.state == 'waiting' and server.failure.refused and not self.told_why then
+    self.told_why = true
+    notify.warn(server.failure.message .. '\nIt is tried again for a while.')
+  elseif server.state == 'ready' then
+    self.told_why = false
   end
   self:tell('server')
 end

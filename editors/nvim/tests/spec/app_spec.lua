@@ -277,6 +277,27 @@ describe('the app', function()
     assert.is_nil(notes[2]:find('rename', 1, true))
   end)
 
+  it('says once why a server does not serve for now', function()
+    app = App.get()
+    for _ = 1, 3 do
+      servers:client():answer('initialize', nil, {
+        message = 'the store is busy',
+        data = { kind = 'storeBusy', retryable = true },
+      })
+      servers:client():exit({ code = 0 })
+      servers:pass(8000)
+    end
+    assert.same({ 'the store is busy\nIt is tried again for a while.' }, notes)
+    serve()
+    assert.equal(1, #notes)
+  end)
+
+  it('says nothing of a server that dies: the next is there in a moment', function()
+    ready()
+    servers:client():exit()
+    assert.same({}, notes)
+  end)
+
   it('starts following anew when its cursor is of no use', function()
     ready({ record('ses_1') })
     servers:client():exit()

@@ -263,7 +263,7 @@ describe('a stream', function()
       for i = 1, math.random(1, 12) do
         pieces[i] = ('<%d>'):format(i)
       end
-      local at, saved = 1, 0
+      local at = 1
       while at <= #pieces do
         local count = math.random(1, math.min(3, #pieces - at + 1))
         local joined = table.concat(pieces, '', at, at + count - 1)
@@ -272,8 +272,7 @@ describe('a stream', function()
         end
         at = at + count
         if math.random(3) == 1 then
-          saved = at - 1
-          draft(table.concat(pieces, '', 1, saved), saved)
+          draft(table.concat(pieces, '', 1, at - 1), at - 1)
         end
         if math.random(5) == 1 then
           delta(at - 1 - count, joined, { count = count })

@@ -34,7 +34,8 @@ local M = {}
 ---@field state callboard.rpc.State
 ---@field found callboard.rpc.Found?
 ---@field handshake callboard.HandshakeResult?
----@field failure { message: string, lines: string[] }? why it is waiting or has failed
+---@field failure { message: string, lines: string[], refused: boolean? }? why it is waiting or has failed; `refused`:
+---  it could be started, and said why it does not serve
 ---@field client callboard.rpc.Client?
 ---@field private env callboard.rpc.Environment
 ---@field private queue callboard.rpc.Pending[] not asked yet
@@ -326,7 +327,11 @@ function Supervisor:go_on(ending)
   if #self.deaths >= M.DEATHS then
     return self:fail(endings.again_and_again(ending, #self.deaths), ending.exit.stderr)
   end
-  self.failure = { message = endings.why(ending), lines = ending.exit.stderr }
+  self.failure = {
+    message = endings.why(ending),
+    lines = ending.exit.stderr,
+    refused = ending.refusal ~= nil,
+  }
   log.warn('%s; it is started again', self.failure.message)
   self:become('waiting')
   self:timer(M.BACK_OFF_MS[math.min(#self.deaths, #M.BACK_OFF_MS)], function()
