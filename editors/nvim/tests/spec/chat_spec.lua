@@ -337,9 +337,9 @@ describe('the line above a chat', function()
       mode = '%<',
       model = '%1@x@',
     }
-    local text = drawn(head)
-    assert.matches('%%#Error#%%{1%+1}<1B>%[31m', text)
-    assert.matches('%%= · %%< · %%1@x@', text)
+    local line = drawn(head)
+    assert.matches('%%#Error#%%{1%+1}<1B>%[31m', line)
+    assert.matches('%%= · %%< · %%1@x@', line)
   end)
 
   it('has the usage and the queue at its end', function()
@@ -373,12 +373,12 @@ describe('the plan', function()
   end
 
   it('is a list of boxes', function()
-    local text = shown({
+    local lines = shown({
       { content = 'a', status = 'completed' },
       { content = 'b', status = 'in_progress' },
       { content = 'c\nd', status = 'pending' },
     })
-    assert.matches('Plan: 1 of 3 done\n  %[x%] a\n  %[>%] b\n  %[ %] c d$', text)
+    assert.matches('Plan: 1 of 3 done\n  %[x%] a\n  %[>%] b\n  %[ %] c d$', lines)
   end)
 
   it('is short when it is long: what is done is counted', function()
@@ -386,9 +386,9 @@ describe('the plan', function()
     for i = 1, 40 do
       entries[i] = { content = 'step ' .. i, status = i <= 10 and 'completed' or 'pending' }
     end
-    local text = shown(entries)
-    assert.matches('Plan: 10 of 40 done\n  %[ %] step 11\n', text)
-    assert.matches('  … 18 more$', text)
+    local lines = shown(entries)
+    assert.matches('Plan: 10 of 40 done\n  %[ %] step 11\n', lines)
+    assert.matches('  … 18 more$', lines)
   end)
 
   it('goes when it is done and nothing runs', function()
