@@ -4,8 +4,8 @@ local M = {}
 
 ---Files of a folder that are kept for completion, and for how long (ms).
 local LIMIT, FRESH_MS = 20000, 30000
----Candidates at a time.
-local SHOWN = 200
+---Candidates at a time; of more than so many that fit, the shortest is not looked for.
+local SHOWN, SORTED = 200, 2000
 
 ---@class callboard.Listing
 ---@field files string[]
@@ -51,6 +51,12 @@ function M.list(cwd)
   return listing
 end
 
+---What was listed of a folder is not true any more.
+---@param cwd string
+function M.forget(cwd)
+  listings[cwd] = nil
+end
+
 ---@param path string
 ---@return boolean fit to stand in a text
 local function is_plain(path)
@@ -94,6 +100,11 @@ function M.match(candidates, typed, limit)
   end
   local found = {}
   for _, list in ipairs(best) do
+    if #list <= SORTED then
+      table.sort(list, function(a, b)
+        return #a ~= #b and #a < #b or #a == #b and a < b
+      end)
+    end
     for _, candidate in ipairs(list) do
       if #found == limit then
         return found

@@ -54,6 +54,10 @@ end
 function Input:take()
   local text = self:text()
   Queue.remember(self.history, text)
+  -- Else undo would take back what was typed together with this.
+  vim.api.nvim_buf_call(self.buf, function()
+    vim.cmd('let &l:undolevels = &l:undolevels')
+  end)
   self:set('')
   return text
 end

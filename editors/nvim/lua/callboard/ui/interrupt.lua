@@ -79,18 +79,14 @@ local function waiting(session_id)
   return session and session.queueLength or 0
 end
 
----@param session_id string
 ---@param scope callboard.CancelScope
 ---@param agents callboard.Agent[]
 ---@param queued integer
 ---@param result callboard.SessionCancelResult
 ---@return string
-local function told(session_id, scope, agents, queued, result)
+local function told(scope, agents, queued, result)
   local dropped = #(result.dropped or {})
-  local drops = dropped > 0
-      and (' and drops %s'):format(counted(dropped, 'message that waits', 'messages that wait'))
-    or ''
-  local many = counted(#agents, 'agent', 'agents')
+  local many, one = counted(#agents, 'agent', 'agents'), #agents == 1
   if scope == 'queue' then
     return dropped > 0
         and ('dropped %s; the turn goes on'):format(counted(dropped, 'message', 'messages'))
@@ -99,30 +95,34 @@ local function told(session_id, scope, agents, queued, result)
     if result.state == 'idle' and #agents == 0 and dropped == 0 then
       return 'nothing runs here'
     end
-    return ('stops the turn and %s%s'):format(many, drops)
-  elseif result.state == 'idle' then
-    local hint = #agents > 0
-        and ('; %s below it %s: :Callboard stop ends them'):format(
-          many,
-          #agents == 1 and 'does' or 'do'
-        )
+    local drops = dropped > 0
+        and (' and drops %s'):format(counted(dropped, 'message that waits', 'messages that wait'))
       or ''
-    return 'no turn runs here' .. hint
+    return ('stops the turn and %s%s'):format(many, drops)
+  elseif result.state == 'idle' and #agents > 0 then
+    return ('no turn runs here; %s below it %s: :Callboard stop ends %s'):format(
+      many,
+      one and 'does' or 'do',
+      one and 'it' or 'them'
+    )
+  elseif result.state == 'idle' then
+    return 'no turn runs here'
   end
   local rest = {}
   if queued > 0 then
-    rest[#rest + 1] = ('%s still %s (:Callboard interrupt queue drops)'):format(
+    rest[#rest + 1] = ('%s still %s (:Callboard interrupt queue drops %s)'):format(
       counted(queued, 'message', 'messages'),
-      queued == 1 and 'waits' or 'wait'
+      queued == 1 and 'waits' or 'wait',
+      queued == 1 and 'it' or 'them'
     )
   end
   if #agents > 0 then
-    rest[#rest + 1] = ('%s %s on (:Callboard stop stops)'):format(
+    rest[#rest + 1] = ('%s %s on (:Callboard stop stops %s)'):format(
       many,
-      #agents == 1 and 'goes' or 'go'
+      one and 'goes' or 'go',
+      one and 'it' or 'them'
     )
   end
-  local _ = session_id
   return 'stops this turn' .. (#rest > 0 and '; ' .. table.concat(rest, ', ') or '')
 end
 
@@ -171,7 +171,7 @@ local function cancel(session_id, scope)
       { sessionId = session_id, scope = scope },
       'stop it',
       function(result)
-        notify.info(told(session_id, scope, agents, queued, result))
+        notify.info(told(scope, agents, queued, result))
         local active = result.state == 'cancelling' or (scope == 'tree' and #agents > 0)
         if scope ~= 'queue' and active then
           local mine = { scope = scope, turn = result.turnId, late = false }
@@ -217,6 +217,13 @@ local function force(session_id, was)
     stopping[session_id] = mine
     watch(session_id, mine)
   end)
+end
+
+---Whether a session was asked to stop, and has not yet.
+---@param session_id string
+---@return boolean
+function M.is_stopping(session_id)
+  return stopping[session_id] ~= nil
 end
 
 ---Stops what runs in a session: its turn, what waits there, or the turn with all agents below (`tree`).
