@@ -180,7 +180,7 @@ def test_rejecting_puts_the_text_back_as_one_change_that_can_be_undone(begin):
     editor.keys("gr")
     editor.wait_for(lambda: not (editor.workspace / "made.txt").exists())
     editor.wait_for(lambda: settled(editor, "app.txt") == "rejected")
-    assert settled(editor, "made.txt") == "rejected"
+    editor.wait_for(lambda: settled(editor, "made.txt") == "rejected")
     editor.command("edit app.txt")
     assert editor.buffer() == APP.splitlines()
     editor.keys("u")
