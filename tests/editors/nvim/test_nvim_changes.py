@@ -403,6 +403,7 @@ def test_a_change_that_waits_is_shown_before_it_is_made_and_allowed(begin):
         == APP.replace("line 29", "line twenty-nine").splitlines()
     )
     assert text_of(editor, "app.txt") == APP
+    editor.wait_gone("to approve")
     editor.keys("ga")
     editor.wait_for(lambda: "line twenty-nine" in text_of(editor, "app.txt"))
     editor.wait_for(lambda: len(windows(editor)) == 1)

@@ -214,12 +214,30 @@ function M.show(approval)
   end)
 end
 
+---Whether what an approval would change is shown in the tab page that is.
+---@param approval callboard.Approval
+---@return boolean
+function M.in_view(approval)
+  if not shown or shown.approval.approvalId ~= approval.approvalId then
+    return false
+  end
+  local win = shown.view:window('right')
+  return win ~= nil and vim.api.nvim_win_get_tabpage(win) == vim.api.nvim_get_current_tabpage()
+end
+
+---What is shown in the current window, while it waits.
+---@return callboard.Approval?
+function M.current()
+  local here = shown and not shown.over and shown.view:has(vim.api.nvim_get_current_win())
+  return here and assert(shown).approval or nil
+end
+
 ---Answers what is shown in the current window.
 ---@param number integer
----@return boolean nothing is shown there
+---@return boolean something is shown there
 function M.answer_current(number)
-  if shown and not shown.over and shown.view:has(vim.api.nvim_get_current_win()) then
-    answer(shown, number)
+  if M.current() then
+    answer(assert(shown), number)
     return true
   end
   return false
