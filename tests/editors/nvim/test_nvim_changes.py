@@ -180,7 +180,7 @@ def test_rejecting_puts_the_text_back_as_one_change_that_can_be_undone(begin):
     editor.keys("gr")
     editor.wait_for(lambda: not (editor.workspace / "made.txt").exists())
     editor.wait_for(lambda: settled(editor, "app.txt") == "rejected")
-    assert settled(editor, "made.txt") == "rejected"
+    editor.wait_for(lambda: settled(editor, "made.txt") == "rejected")
     editor.command("edit app.txt")
     assert editor.buffer() == APP.splitlines()
     editor.keys("u")
@@ -403,6 +403,7 @@ def test_a_change_that_waits_is_shown_before_it_is_made_and_allowed(begin):
         == APP.replace("line 29", "line twenty-nine").splitlines()
     )
     assert text_of(editor, "app.txt") == APP
+    editor.wait_gone("to approve")
     editor.keys("ga")
     editor.wait_for(lambda: "line twenty-nine" in text_of(editor, "app.txt"))
     editor.wait_for(lambda: len(windows(editor)) == 1)

@@ -256,18 +256,20 @@ function Tracked:fetch(step, done)
   piece()
 end
 
----Has the diffs of a file whole: events hold only a part of what is large.
----@param file callboard.ChangedFile
+---Has the diffs of files whole: events hold only a part of what is large.
+---@param files callboard.ChangedFile[]
 ---@param done fun(err: table?)
-function Tracked:whole(file, done)
-  for _, step in ipairs(file.chain) do
-    if step.blob then
-      return self:fetch(step, function(err)
-        if err then
-          return done(err)
-        end
-        self:whole(file, done)
-      end)
+function Tracked:whole(files, done)
+  for _, file in ipairs(files) do
+    for _, step in ipairs(file.chain) do
+      if step.blob then
+        return self:fetch(step, function(err)
+          if err then
+            return done(err)
+          end
+          self:whole(files, done)
+        end)
+      end
     end
   end
   done()

@@ -3,6 +3,7 @@
 local Changes = require('callboard.model.changes')
 local files = require('callboard.files')
 local text = require('callboard.model.text')
+local writing = require('callboard.writing')
 
 local M = {}
 
@@ -50,7 +51,7 @@ end
 ---@param form callboard.Form?
 ---@return string? fault
 local function write(file, real, content, form)
-  local fault = files.write(real, content, form)
+  local fault = writing.write(real, content, form)
   local buf = not fault and files.buffer(file.path)
   if buf then
     files.refresh(buf)
@@ -113,7 +114,7 @@ local function into_buffer(comparison)
   local buf = assert(comparison.now.buf)
   local kept = vim.bo[buf].modified
   local in_step = not kept and files.in_step(buf)
-  local ok, fault = pcall(files.put, buf, comparison.before.text)
+  local ok, fault = pcall(writing.put, buf, comparison.before.text)
   if not ok then
     return (tostring(fault):gsub('^.-:(E%d+:)', '%1'))
   elseif kept then
@@ -121,7 +122,7 @@ local function into_buffer(comparison)
   elseif not in_step then
     return nil, 'the file on disk is another than the buffer was, so it was not written'
   end
-  local unwritten = files.save(buf)
+  local unwritten = writing.save(buf)
   return nil, unwritten and ('it was not written: ' .. unwritten)
 end
 
@@ -165,7 +166,7 @@ local function move_back(file, comparison, real, folders)
   elseif #comparison.before.failed > 0 or comparison.now.text == nil then
     return M.missed(comparison) or 'the file is not there any more'
   end
-  local fault = files.write(old, comparison.before.text, comparison.now.form)
+  local fault = writing.write(old, comparison.before.text, comparison.now.form)
   if fault then
     return fault
   end
@@ -200,7 +201,8 @@ function M.put_back(tracked, file)
   if fault then
     return fault
   end
-  return nil, missed and (note and missed .. '; ' .. note or missed) or note
+  missed = missed and 'not taken back: ' .. missed
+  return nil, missed and note and (missed .. '; ' .. note) or missed or note
 end
 
 return M

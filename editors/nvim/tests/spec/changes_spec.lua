@@ -178,7 +178,7 @@ describe('a large diff', function()
     local done
     local file = tracked:file('/ws/f')
     assert.truthy(file.chain[1].blob)
-    tracked:whole(file, function(err)
+    tracked:whole({ file }, function(err)
       done = err or true
     end)
     assert.same({ true, whole, 3 }, { done, file.chain[1].change.diff, #app.asked })

@@ -210,6 +210,17 @@ describe('what was said of them', function()
     assert.equal('accepted', file(changes, '/a').state)
   end)
 
+  it('is what was said of the later change, in whatever order it comes', function()
+    local review = Review.new()
+    Review.note(review, '/a', 5, 'accepted')
+    Review.note(review, '/a', 3, 'rejected')
+    assert.same({ through = 5, verdict = 'accepted' }, review.files['/a'])
+    local other = Review.new()
+    Review.note(other, '/a', 7, 'rejected')
+    Review.merge(review, other)
+    assert.same({ through = 7, verdict = 'rejected' }, review.files['/a'])
+  end)
+
   it('does not hold for a fork, whose events have other numbers', function()
     local changes = of(events)
     local kept =

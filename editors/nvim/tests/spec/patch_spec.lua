@@ -133,6 +133,26 @@ describe('a hunk', function()
     assert.same({ 'a\nb\nc\nOLD\nd\ne\nf\n' .. block, {} }, { reversed(block .. block, small) })
   end)
 
+  it('moves with the one before it, where it could be in several places', function()
+    local block = 'a\nb\nc\nOLD\nd\ne\nf\n'
+    local text = 'first\n' .. numbered(1, 9) .. block .. numbered(20, 29) .. block
+    local changed = text:gsub('first', '1st'):gsub('OLD', 'NEW', 1)
+    local two = diff(text, changed)
+    local grown = 'more\nabove\n' .. changed:gsub('OLD', 'NEW')
+    local back = 'more\nabove\n' .. text:gsub('OLD(.*)OLD', 'OLD%1NEW')
+    assert.same({ back, {} }, { reversed(grown, two) })
+  end)
+
+  it('is not looked for before the one before it', function()
+    local text = numbered(1, 40)
+    local two = diff(text, (text:gsub('line 10\n', 'ten\n'):gsub('line 30\n', 'thirty\n')))
+    local hunk = 'line 27\nline 28\nline 29\nthirty\nline 31\nline 32\nline 33\n'
+    local other = hunk .. 'line 7\nline 8\nline 9\nten\nline 11\nline 12\nline 13\nend\n'
+    local result, failed = reversed(other, two)
+    assert.equal((other:gsub('ten', 'line 10')), result)
+    assert.equal(2, failed[1].hunk.index)
+  end)
+
   it('does not keep the others from being put in', function()
     local long = numbered(1, 60)
     local changed =

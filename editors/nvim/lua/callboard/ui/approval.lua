@@ -230,6 +230,11 @@ local function current(state)
   if entry then
     return entry.get()
   end
+  local diff = package.loaded['callboard.ui.diff_approval']
+  local seen = diff and diff.current()
+  if seen then
+    return seen
+  end
   local chat = require('callboard.ui.chat')
   local id = chat.current()
   local here = id and chat.visible(id) and Approvals.of(state, id) or {}

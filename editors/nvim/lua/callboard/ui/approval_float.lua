@@ -16,11 +16,15 @@ local scheduled = false
 
 local NEXT = ':Callboard next'
 
----Whether its chat is in view, in the tab page that is.
+---Whether its chat is in view, or what it would change, in the tab page that is.
 ---@param approval callboard.Approval
 ---@return boolean
 function M.in_view(approval)
   local chat = package.loaded['callboard.ui.chat']
+  local diff = package.loaded['callboard.ui.diff_approval']
+  if diff and diff.in_view(approval) then
+    return true
+  end
   return chat ~= nil and (chat.visible(approval.sessionId) or chat.visible(approval.rootId))
 end
 

@@ -118,7 +118,7 @@ local function keys(tracked, page)
       lhs = 'gR',
       desc = 'Put back all that is new, after asking',
       fn = function()
-        diff.ask_reject(tracked)
+        require('callboard.ui.verdicts').ask_reject(tracked)
       end,
     },
     { action = 'next_file', lhs = ']f', desc = 'Next file', fn = go(1) },

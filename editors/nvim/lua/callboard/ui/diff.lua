@@ -1,9 +1,7 @@
 -- Reviewing what a session changed: what a file was before beside what it is now, accepted or put back by keys
 -- and commands, and by nothing else.
-local files = require('callboard.files')
 local notify = require('callboard.notify')
-local reverting = require('callboard.reverting')
-local text = require('callboard.model.text')
+local verdicts = require('callboard.ui.verdicts')
 local view_of = require('callboard.ui.diff_view')
 
 local M = {}
@@ -18,180 +16,6 @@ local M = {}
 
 ---@type callboard.Shown?
 local shown
-
----@param count integer
----@return string
-local function counted(count)
-  return require('callboard.ui.changes_page').counted(count, 'file')
-end
-
----@param tracked callboard.Tracked
----@param file callboard.ChangedFile
----@return string
-local function name_of(tracked, file)
-  return text.one_line(tracked:short(file.path), 60)
-end
-
----The key of an action, as the user has it, with its word.
----@param action string
----@param lhs string
----@param word string
----@return string?
-local function hint(action, lhs, word)
-  local set = require('callboard.keys').lhs_of('diff', { action = action, lhs = lhs })[1]
-  return set and ('%%#CallboardApprovalKey#%s%%* %s'):format(text.bar(set), word) or nil
-end
-M.hint = hint
-
----@param parts (string?)[]
----@param count integer
----@return string
-local function joined(parts, count)
-  local list = {}
-  for i = 1, count do
-    list[#list + 1] = parts[i]
-  end
-  return table.concat(list, '  ')
-end
-M.joined = joined
-
----@param tracked callboard.Tracked
----@param file callboard.ChangedFile
----@return string
-local function place(tracked, file)
-  local pending = tracked:pending()
-  for i, other in ipairs(pending) do
-    if other.path == file.path then
-      return ('%d/%d'):format(i, #pending)
-    end
-  end
-  return file.state
-end
-
----@param tracked callboard.Tracked
----@param file callboard.ChangedFile
----@param what string
----@return string
-local function right_bar(tracked, file, what)
-  local counts = ('%%#CallboardAdded#+%d%%* %%#CallboardRemoved#−%d%%*'):format(
-    file.added,
-    file.removed
-  )
-  local hints = joined({
-    hint('accept', 'ga', 'accept'),
-    hint('reject', 'gr', 'put back'),
-    hint('next_file', ']f', 'next'),
-    hint('hide', 'q', 'close'),
-  }, 4)
-  return (' %%#CallboardHeading#%s%%* %s  %s  %%=%s %%<'):format(
-    what,
-    counts,
-    place(tracked, file),
-    hints
-  )
-end
-
----@param tracked callboard.Tracked
----@param file callboard.ChangedFile
----@param comparison callboard.Comparison
----@return string
-local function left_bar(tracked, file, comparison)
-  local word = 'before'
-  if comparison.before.text == nil then
-    word = 'before: no such file'
-  end
-  local missed = reverting.missed(comparison)
-  if missed then
-    return (' %%#CallboardHeading#%s%%*  %%#CallboardApproval#not taken back: %s%%*%%<'):format(
-      word,
-      text.bar(missed, 200)
-    )
-  end
-  local name = text.bar(tracked:short(file.old_path or file.path))
-  return (' %%#CallboardHeading#%s%%*  %%<%s'):format(word, name)
-end
-
----@param tracked callboard.Tracked
----@param file callboard.ChangedFile
----@param comparison callboard.Comparison
----@return callboard.DiffPane
-local function right_pane(tracked, file, comparison)
-  local now = comparison.now
-  local what = 'now'
-  local buf, ours
-  if now.text == nil then
-    what, ours = 'now: deleted', true
-    buf = view_of.scratch('callboard://after' .. file.path, {})
-  elseif comparison.aside then
-    what, ours = 'on disk; your buffer is another, unsaved', true
-    buf = view_of.scratch('callboard://after' .. file.path, files.shown(now.text), file.path)
-  else
-    buf = now.buf or vim.fn.bufadd(file.path)
-    vim.bo[buf].buflisted = true
-    if vim.api.nvim_buf_is_loaded(buf) and vim.bo[buf].modified then
-      what = 'now, unsaved'
-    end
-  end
-  return { buf = buf, ours = ours, bar = right_bar(tracked, file, what) }
-end
-
----@param file callboard.ChangedFile
----@return string[]
-local function diff_lines(file)
-  local lines = {}
-  for _, step in ipairs(file.chain) do
-    local change = step.change
-    if change.diff == '' then
-      lines[#lines + 1] = ('# %s: no diff'):format(change.operation)
-    end
-    vim.list_extend(lines, text.lines((change.diff:gsub('\n$', ''))))
-  end
-  return lines
-end
-
----Why a file cannot be shown side by side.
----@param file callboard.ChangedFile
----@param comparison callboard.Comparison
----@return string?
-local function unshowable(file, comparison)
-  if comparison.now.fault then
-    return comparison.now.fault
-  elseif file.operation == 'nothing' then
-    return 'it was made and deleted again'
-  elseif comparison.now.text == nil and comparison.before.text == nil then
-    return 'the file is not there any more'
-  elseif comparison.before.taken == 0 and comparison.before.text ~= nil then
-    return file.partial or reverting.missed(comparison)
-  end
-end
-
----@param tracked callboard.Tracked
----@param file callboard.ChangedFile
----@return callboard.DiffContent
-local function content_of(tracked, file)
-  local comparison = reverting.compare(file)
-  local why = unshowable(file, comparison)
-  if why then
-    local name = text.bar(tracked:short(file.path))
-    local buf = view_of.scratch('callboard://diff' .. file.path, diff_lines(file))
-    vim.bo[buf].filetype = 'diff'
-    local told = (' %%#CallboardApproval#Only the diff: %s%%*  %s'):format(text.bar(why, 100), name)
-    return {
-      right = { buf = buf, ours = true, bar = told .. right_bar(tracked, file, ''):gsub('%%<', '') },
-      keys = {},
-    }
-  end
-  local before = comparison.before.text or {}
-  return {
-    left = {
-      buf = view_of.scratch('callboard://before' .. file.path, files.shown(before), file.path),
-      ours = true,
-      bar = left_bar(tracked, file, comparison),
-    },
-    right = right_pane(tracked, file, comparison),
-    keys = {},
-  }
-end
 
 ---The file to go to from another.
 ---@param tracked callboard.Tracked
@@ -312,9 +136,12 @@ local function closed(gone)
   local file = gone.tracked:file(gone.path)
   if file and file.state == 'new' then
     local count = #gone.tracked:pending()
-    local rest = count > 1 and (' and %s'):format(counted(count - 1)) or ''
+    local rest = count > 1 and (' and %s'):format(verdicts.counted(count - 1)) or ''
     notify.info(
-      ('%s%s still to be reviewed: :Callboard changes'):format(name_of(gone.tracked, file), rest)
+      ('%s%s still to be reviewed: :Callboard changes'):format(
+        verdicts.name(gone.tracked, file),
+        rest
+      )
     )
   end
   gone.tracked:release()
@@ -327,22 +154,25 @@ local function render(from, keep)
   if not file then
     return
   end
-  from.tracked:whole(file, function(err)
+  from.tracked:whole({ file }, function(err)
     if shown ~= from then
       return
     elseif err then
-      return notify.failed('read the diff of ' .. name_of(from.tracked, file), err)
+      return notify.failed('read the diff of ' .. verdicts.name(from.tracked, file), err)
     end
     from.file = file
     local ok, fault = pcall(function()
-      local content = content_of(from.tracked, file)
+      local content = require('callboard.ui.diff_content').of(from.tracked, file)
       content.keys = review_keys()
       from.view:show(content, keep)
     end)
     if not ok then
       require('callboard.log').error('%s', fault)
       notify.error(
-        ('could not show %s: %s'):format(name_of(from.tracked, file), vim.split(fault, '\n')[1])
+        ('could not show %s: %s'):format(
+          verdicts.name(from.tracked, file),
+          vim.split(fault, '\n')[1]
+        )
       )
     end
   end)
@@ -389,87 +219,18 @@ function M.show(tracked, path)
   render(from)
 end
 
+---Accepts files, and goes on to the next one where one of them was shown.
 ---@param tracked callboard.Tracked
 ---@param list callboard.ChangedFile[]
 function M.accept_files(tracked, list)
-  if #list == 0 then
-    return notify.info('nothing is new')
-  end
-  tracked:settle(list, 'accepted')
-  notify.info(
-    #list == 1 and ('accepted %s'):format(name_of(tracked, list[1]))
-      or ('accepted %s'):format(counted(#list))
-  )
-  proceed()
+  verdicts.accept(tracked, list, proceed)
 end
 
----@param tracked callboard.Tracked
----@param list callboard.ChangedFile[]
----@param done fun(err: table?)
-local function all_whole(tracked, list, done)
-  local i = 0
-  local function step(err)
-    i = i + 1
-    if err or i > #list then
-      return done(err)
-    end
-    tracked:whole(list[i], step)
-  end
-  step()
-end
-
+---Puts back what files were before, and goes on.
 ---@param tracked callboard.Tracked
 ---@param list callboard.ChangedFile[]
 function M.reject_files(tracked, list)
-  if #list == 0 then
-    return notify.info('nothing is new')
-  end
-  all_whole(tracked, list, function(err)
-    if err then
-      return notify.failed('read the diffs', err)
-    end
-    local done, notes = {}, {}
-    for _, file in ipairs(list) do
-      local fault, note = reverting.put_back(tracked, file)
-      if fault or note then
-        notes[#notes + 1] = ('%s: %s'):format(name_of(tracked, file), fault or note)
-      end
-      if not fault then
-        done[#done + 1] = file
-      end
-    end
-    if #done > 0 then
-      tracked:settle(done, 'rejected')
-    end
-    local what = #done == 1 and name_of(tracked, done[1]) or counted(#done)
-    if #notes > 0 then
-      notify.warn(
-        ('put back %s. %s'):format(#done == 0 and 'nothing' or what, table.concat(notes, '\n'))
-      )
-    else
-      notify.info(('put back %s'):format(what))
-    end
-    if #done > 0 then
-      proceed()
-    end
-  end)
-end
-
----Puts back all that is new, after asking.
----@param tracked callboard.Tracked
-function M.ask_reject(tracked)
-  local list = tracked:pending()
-  if #list == 0 then
-    return notify.info('nothing is new')
-  end
-  local title = ('Put back %s? Type yes'):format(counted(#list))
-  require('callboard.ui.ask').line({ title = title }, function(answer)
-    if answer and vim.trim(answer):lower() == 'yes' then
-      M.reject_files(tracked, list)
-    elseif answer then
-      notify.info('nothing was put back')
-    end
-  end)
+  verdicts.reject(tracked, list, proceed)
 end
 
 ---What a command is about: what is shown, the file under the cursor of the list, or the file of this buffer.
@@ -535,7 +296,7 @@ end
 ---Opens the diff of a change that begins to wait while the chat of its session is in view.
 ---@param app callboard.App
 function M.watch(app)
-  require('callboard.ui.diff_approval').watch(app)
+  require('callboard.ui.diff_unasked').watch(app)
 end
 
 return M

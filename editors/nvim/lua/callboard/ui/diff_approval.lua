@@ -1,8 +1,7 @@
 -- A change that waits for an answer: the file as it is beside what it would be.
 local Approvals = require('callboard.model.approvals')
-local Patch = require('callboard.model.patch')
-local files = require('callboard.files')
 local notify = require('callboard.notify')
+local proposed = require('callboard.ui.diff_proposed')
 local text = require('callboard.model.text')
 local view_of = require('callboard.ui.diff_view')
 
@@ -22,121 +21,6 @@ local shown
 ---@return callboard.App
 local function app()
   return require('callboard.app').get()
-end
-
----@param approval callboard.Approval
----@return callboard.FileChange[]
-local function changes_of(approval)
-  return approval.subject and approval.subject.type == 'fileChange' and approval.subject.changes
-    or {}
-end
-
----@param path string
----@return string
-local function short(path)
-  return text.bar(vim.fn.fnamemodify(path, ':~:.'), 80)
-end
-
----What the file would be.
----@param change callboard.FileChange
----@param now callboard.FileNow
----@return callboard.Text? proposed nil: it would be gone
----@return string? why it cannot be told
-local function proposed(change, now)
-  if now.fault then
-    return nil, now.fault
-  elseif change.truncated then
-    return nil, 'the change is too large, its diff was cut'
-  elseif change.operation == 'delete' then
-    return nil, nil
-  elseif change.operation == 'create' and now.text then
-    return nil, 'the file is there already'
-  end
-  local patch, why = Patch.parse(change.diff)
-  if not patch then
-    return nil, why
-  end
-  local result = Patch.apply(now.text or {}, patch)
-  if #result.failed > 0 then
-    local unsaved = now.buf and vim.bo[now.buf].modified
-    local name = Patch.name(result.failed[1])
-    return nil,
-      ('%s does not fit %s'):format(
-        name,
-        unsaved and 'your unsaved buffer' or 'the file as it is now'
-      )
-  end
-  return result.text
-end
-
-local WORDS = {
-  create = { 'now: no such file', 'would be made' },
-  delete = { 'now', 'would be deleted' },
-  move = { 'now', 'would be moved here' },
-}
-
----@param from callboard.ShownApproval
----@return string
-local function right_bar(from)
-  local list = changes_of(from.approval)
-  local change = list[from.index]
-  local word = (WORDS[change.operation] or { '', 'would be' })[2]
-  local diff = require('callboard.ui.diff')
-  local state
-  if from.over then
-    state = ('%%#CallboardDim#%s%%*  %s'):format(
-      text.bar(from.over, 60),
-      diff.hint('hide', 'q', 'close') or ''
-    )
-  else
-    state = diff.joined({
-      diff.hint('accept', 'ga', 'allow once'),
-      diff.hint('reject', 'gr', 'deny'),
-      diff.hint('hide', 'q', 'close'),
-    }, 3)
-  end
-  local counts = ('%%#CallboardAdded#+%d%%* %%#CallboardRemoved#−%d%%*'):format(
-    change.added,
-    change.removed
-  )
-  local which = #list > 1 and (' %d/%d'):format(from.index, #list) or ''
-  return (' %%#CallboardApproval#%s%%* %s%s  %%=%s %%<'):format(word, counts, which, state)
-end
-
----@param from callboard.ShownApproval
----@return callboard.DiffContent
-local function content_of(from)
-  local change = changes_of(from.approval)[from.index]
-  local now = files.now(change.oldPath or change.path)
-  if now.buf then
-    files.refresh(now.buf)
-    now.text = files.of_buffer(now.buf)
-  end
-  local after, why = proposed(change, now)
-  if why then
-    local lines = text.lines((change.diff:gsub('\n$', '')))
-    local buf = view_of.scratch('callboard://diff' .. change.path, lines)
-    vim.bo[buf].filetype = 'diff'
-    local bar = (' %%#CallboardApproval#Only the diff: %s%%*  %s '):format(
-      text.bar(why, 100),
-      short(change.path)
-    )
-    return {
-      right = { buf = buf, ours = true, bar = bar .. right_bar(from):gsub('%%<', '') },
-      keys = {},
-    }
-  end
-  local word = (WORDS[change.operation] or { 'now' })[1]
-  local left = { bar = (' %%#CallboardHeading#%s%%*  %%<%s'):format(word, short(change.path)) }
-  if now.text == nil then
-    left.buf, left.ours = view_of.scratch('callboard://now' .. change.path, {}), true
-  else
-    left.buf = now.buf or vim.fn.bufadd(change.oldPath or change.path)
-    vim.bo[left.buf].buflisted = true
-  end
-  local right =
-    view_of.scratch('callboard://proposed' .. change.path, files.shown(after or {}), change.path)
-  return { left = left, right = { buf = right, ours = true, bar = right_bar(from) }, keys = {} }
 end
 
 ---@param from callboard.ShownApproval
@@ -185,7 +69,7 @@ local function keys_of(from)
   end
   local function go(step)
     return function()
-      local count = #changes_of(from.approval)
+      local count = #proposed.changes(from.approval)
       from.index = (from.index - 1 + step) % count + 1
       render(from)
     end
@@ -234,7 +118,7 @@ end
 
 render = function(from, keep)
   local ok, fault = pcall(function()
-    local content = content_of(from)
+    local content = proposed.of(from)
     content.keys = keys_of(from)
     from.view:show(content, keep)
   end)
@@ -254,7 +138,7 @@ local function over(from, what)
   from.over = what or 'answered'
   if from.view:open() then
     from.view:set_keys(keys_of(from))
-    from.view:say('right', right_bar(from))
+    from.view:say('right', proposed.bar(from))
   end
 end
 
@@ -285,7 +169,7 @@ end
 
 ---@param approval callboard.Approval
 local function open(approval)
-  if #changes_of(approval) == 0 then
+  if #proposed.changes(approval) == 0 then
     return notify.info(('"%s" changes no file'):format(text.one_line(approval.title, 60)))
   end
   require('callboard.ui.highlights').setup()
@@ -330,71 +214,39 @@ function M.show(approval)
   end)
 end
 
+---Whether what an approval would change is shown in the tab page that is.
+---@param approval callboard.Approval
+---@return boolean
+function M.in_view(approval)
+  if not shown or shown.approval.approvalId ~= approval.approvalId then
+    return false
+  end
+  local win = shown.view:window('right')
+  return win ~= nil and vim.api.nvim_win_get_tabpage(win) == vim.api.nvim_get_current_tabpage()
+end
+
+---What is shown in the current window, while it waits.
+---@return callboard.Approval?
+function M.current()
+  local here = shown and not shown.over and shown.view:has(vim.api.nvim_get_current_win())
+  return here and assert(shown).approval or nil
+end
+
 ---Answers what is shown in the current window.
 ---@param number integer
----@return boolean nothing is shown there
+---@return boolean something is shown there
 function M.answer_current(number)
-  if shown and not shown.over and shown.view:has(vim.api.nvim_get_current_win()) then
-    answer(shown, number)
+  if M.current() then
+    answer(assert(shown), number)
     return true
   end
   return false
 end
 
----Whether a person is at a place from which nobody takes them away: typing, selecting, in a command line.
+---Whether one is shown.
 ---@return boolean
-local function busy()
-  return vim.api.nvim_get_mode().mode ~= 'n' or vim.fn.getcmdwintype() ~= ''
-end
-
----@param approval callboard.Approval
----@return boolean
-local function in_view(approval)
-  local chat = require('callboard.ui.chat')
-  return chat.visible(approval.sessionId) or chat.visible(approval.rootId)
-end
-
----@param approval callboard.Approval
-local function open_unasked(approval)
-  local waits = Approvals.get(app().approvals, approval.approvalId)
-  if not waits or shown or not in_view(approval) then
-    return
-  elseif not busy() then
-    return M.show(approval)
-  end
-  vim.api.nvim_create_autocmd('ModeChanged', {
-    pattern = '*:n',
-    once = true,
-    callback = function()
-      vim.schedule(function()
-        open_unasked(approval)
-      end)
-    end,
-  })
-end
-
----@type boolean
-local watching = false
-
----Opens the diff of a change that begins to wait while the chat of its session is in view, if that is wished.
----@param of callboard.App
-function M.watch(of)
-  if watching then
-    return
-  end
-  watching = true
-  local opened = {}
-  of:on('approvals', function()
-    if not require('callboard.config').get().diff.auto_open then
-      return
-    end
-    for _, approval in ipairs(of.approvals.pending) do
-      if not opened[approval.approvalId] and #changes_of(approval) > 0 then
-        opened[approval.approvalId] = true
-        open_unasked(approval)
-      end
-    end
-  end)
+function M.open()
+  return shown ~= nil
 end
 
 return M

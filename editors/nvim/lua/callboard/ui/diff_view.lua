@@ -2,7 +2,7 @@
 -- keys they have, and how they go without leaving a trace in the file's own buffer.
 local buffers = require('callboard.ui.buffers')
 local keys = require('callboard.keys')
-local text = require('callboard.model.text')
+local panes = require('callboard.ui.diff_buffers')
 
 local M = {}
 
@@ -38,69 +38,6 @@ local number = 0
 ---@return callboard.DiffView
 function M.new(layout)
   return setmetatable({ layout = layout, keyed = {} }, View)
-end
-
----The scratch buffer of that name, if a diff shows it.
----@param name string
----@return integer?
-local function own(name)
-  for _, buf in ipairs(vim.api.nvim_list_bufs()) do
-    if vim.b[buf].callboard_diff and vim.api.nvim_buf_get_name(buf) == name then
-      return buf
-    end
-  end
-end
-
----A scratch buffer that shows a text.
----@param name string
----@param content string[] lines
----@param like string? path of the file that it is a version of
----@return integer
-function M.scratch(name, content, like)
-  name = text.one_line(name)
-  local buf = own(name) or buffers.create(name, 'callboard-diff')
-  vim.b[buf].callboard_diff = true
-  vim.bo[buf].bufhidden = 'wipe'
-  vim.bo[buf].readonly = false
-  vim.bo[buf].modifiable = true
-  vim.api.nvim_buf_set_lines(buf, 0, -1, false, content)
-  vim.bo[buf].modified = false
-  vim.bo[buf].modifiable = false
-  vim.bo[buf].readonly = true
-  local filetype = like and vim.filetype.match({ filename = like, contents = content })
-  if filetype then
-    vim.bo[buf].syntax = filetype
-  end
-  return buf
-end
-
----Shows a buffer in a window. If it is loaded with that, nothing asks what to do about a swap file, and an
----autocommand of somebody that fails is no reason not to show it.
----@param win integer
----@param buf integer
-function M.load(win, buf)
-  local autocmd = vim.api.nvim_create_autocmd('SwapExists', {
-    callback = function()
-      if vim.v.swapchoice == '' then
-        vim.v.swapchoice = 'o'
-        local name = text.one_line(vim.fn.fnamemodify(vim.api.nvim_buf_get_name(buf), ':~:.'), 60)
-        require('callboard.notify').warn(
-          ('%s has a swap file: it is read-only here. :edit it to recover.'):format(name)
-        )
-      end
-    end,
-  })
-  -- `nvim_win_set_buf` would show what there is to say about a swap file, and ask nobody.
-  local ok, fault = pcall(vim.api.nvim_win_call, win, function()
-    vim.cmd(('silent keepalt hide buffer %d'):format(buf))
-  end)
-  vim.api.nvim_del_autocmd(autocmd)
-  if not ok then
-    if vim.api.nvim_win_get_buf(win) ~= buf then
-      error(fault, 0)
-    end
-    require('callboard.log').warn('%s', tostring(fault))
-  end
 end
 
 ---@return boolean
@@ -328,7 +265,7 @@ end
 function View:fill(win, pane)
   if vim.api.nvim_win_get_buf(win) ~= pane.buf then
     self:clean(win)
-    M.load(win, pane.buf)
+    panes.load(win, pane.buf)
   end
   vim.api.nvim_set_option_value('winbar', pane.bar, { win = win, scope = 'local' })
 end
@@ -375,7 +312,13 @@ function View:put(content, keep)
     vim.api.nvim_win_close(self.left, true)
     self.left = nil
   end
-  self:color()
+  if content.left and content.left.ours ~= content.right.ours then
+    local version, file = content.left, content.right
+    if file.ours then
+      version, file = file, version
+    end
+    panes.color(version.buf, file.buf)
+  end
   for _, pane in ipairs({ content.right, content.left }) do
     if pane.ours then
       keys.set(pane.buf, 'diff', content.keys)
@@ -394,22 +337,6 @@ function View:put(content, keep)
     self:first_change()
   end
   self:rekey()
-end
-
----@private
----Has a version of a file in the colors of the file.
-function View:color()
-  local left, right = self.content.left, self.content.right
-  if not left or left.ours == right.ours then
-    return
-  end
-  local file, version = left.ours and right.buf or left.buf, left.ours and left.buf or right.buf
-  if vim.treesitter.highlighter.active[file] then
-    local language = vim.treesitter.language.get_lang(vim.bo[file].filetype)
-    pcall(vim.treesitter.start, version, language)
-  elseif vim.bo[file].syntax ~= '' then
-    vim.bo[version].syntax = vim.bo[file].syntax
-  end
 end
 
 ---@private

@@ -1,0 +1,93 @@
+-- What a person says of changed files: that they accept them, or that what was before is put back.
+local notify = require('callboard.notify')
+local reverting = require('callboard.reverting')
+local text = require('callboard.model.text')
+
+local M = {}
+
+---@param count integer
+---@return string
+function M.counted(count)
+  return require('callboard.ui.changes_page').counted(count, 'file')
+end
+
+---@param tracked callboard.Tracked
+---@param file callboard.ChangedFile
+---@return string
+function M.name(tracked, file)
+  return text.one_line(tracked:short(file.path), 60)
+end
+
+---Notes that files, as they are shown, are accepted.
+---@param tracked callboard.Tracked
+---@param list callboard.ChangedFile[]
+---@param done fun() not called when nothing was settled
+function M.accept(tracked, list, done)
+  if #list == 0 then
+    return notify.info('nothing is new')
+  end
+  tracked:settle(list, 'accepted')
+  notify.info(
+    #list == 1 and ('accepted %s'):format(M.name(tracked, list[1]))
+      or ('accepted %s'):format(M.counted(#list))
+  )
+  done()
+end
+
+---Puts back what files were before, as far as that can be done, and says what could not.
+---@param tracked callboard.Tracked
+---@param list callboard.ChangedFile[]
+---@param done fun() not called when nothing was settled
+function M.reject(tracked, list, done)
+  if #list == 0 then
+    return notify.info('nothing is new')
+  end
+  tracked:whole(list, function(err)
+    if err then
+      return notify.failed('read the diffs', err)
+    end
+    local settled, notes = {}, {}
+    for _, file in ipairs(list) do
+      local fault, note = reverting.put_back(tracked, file)
+      if fault or note then
+        notes[#notes + 1] = ('%s: %s'):format(M.name(tracked, file), fault or note)
+      end
+      if not fault then
+        settled[#settled + 1] = file
+      end
+    end
+    if #settled > 0 then
+      tracked:settle(settled, 'rejected')
+    end
+    local what = #settled == 1 and M.name(tracked, settled[1]) or M.counted(#settled)
+    if #notes > 0 then
+      notify.warn(
+        ('put back %s. %s'):format(#settled == 0 and 'nothing' or what, table.concat(notes, '\n'))
+      )
+    else
+      notify.info(('put back %s'):format(what))
+    end
+    if #settled > 0 then
+      done()
+    end
+  end)
+end
+
+---Puts back all that is new, after asking.
+---@param tracked callboard.Tracked
+function M.ask_reject(tracked)
+  local list = tracked:pending()
+  if #list == 0 then
+    return notify.info('nothing is new')
+  end
+  local title = ('Put back %s? Type yes'):format(M.counted(#list))
+  require('callboard.ui.ask').line({ title = title }, function(answer)
+    if answer and vim.trim(answer):lower() == 'yes' then
+      M.reject(tracked, list, function() end)
+    elseif answer then
+      notify.info('nothing was put back')
+    end
+  end)
+end
+
+return M
