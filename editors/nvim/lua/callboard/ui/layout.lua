@@ -3,6 +3,9 @@ local buffers = require('callboard.ui.buffers')
 
 local M = {}
 
+---On a screen with fewer lines, no height is set: Neovim aborts where windows have no room.
+M.ROOM = 20
+
 local TRANSCRIPT = {
   wrap = true,
   linebreak = true,
@@ -99,6 +102,60 @@ function M.transcript(buf)
   return win
 end
 
+---@param tab integer
+---@return integer windows that are no floats
+local function ordinary(tab)
+  return #vim.tbl_filter(function(win)
+    return vim.api.nvim_win_get_config(win).relative == ''
+  end, vim.api.nvim_tabpage_list_wins(tab))
+end
+
+---The input has its height again when a window has gone: Neovim takes lines from it for one that comes, and gives
+---it all of those of one that goes. Where windows stay, the person has chosen its height.
+---@param win integer
+local function keep_height(win)
+  local kept = vim.w[win].callboard_height
+  if not kept or vim.fn.getcmdwintype() ~= '' then
+    return
+  end
+  local tab = vim.api.nvim_win_get_tabpage(win)
+  local height, count = vim.api.nvim_win_get_height(win), ordinary(tab)
+  if count == kept.windows and vim.o.lines == kept.lines and height ~= kept.height then
+    kept.wanted = height
+  elseif count < kept.windows and vim.o.lines >= M.ROOM then
+    local chat = vim.iter(vim.api.nvim_tabpage_list_wins(tab)):find(function(other)
+      return vim.b[vim.api.nvim_win_get_buf(other)].callboard_kind == 'chat'
+    end)
+    local room = height + (chat and vim.api.nvim_win_get_height(chat) or 0)
+    vim.api.nvim_win_set_height(win, math.max(1, math.min(kept.wanted, room - 3)))
+  end
+  vim.w[win].callboard_height = {
+    wanted = kept.wanted,
+    height = vim.api.nvim_win_get_height(win),
+    windows = count,
+    lines = vim.o.lines,
+  }
+end
+
+---@param win integer
+local function watch_height(win)
+  local height = vim.api.nvim_win_get_height(win)
+  vim.w[win].callboard_height = {
+    wanted = height,
+    height = height,
+    windows = ordinary(vim.api.nvim_win_get_tabpage(win)),
+    lines = vim.o.lines,
+  }
+  vim.api.nvim_create_autocmd('WinResized', {
+    group = vim.api.nvim_create_augroup('callboard-layout', {}),
+    callback = function()
+      for _, each in ipairs(vim.api.nvim_tabpage_list_wins(0)) do
+        keep_height(each)
+      end
+    end,
+  })
+end
+
 ---Shows an input below its transcript.
 ---@param buf integer
 ---@param below integer the window of the transcript
@@ -115,6 +172,7 @@ function M.input(buf, below)
     win = vim.api.nvim_get_current_win()
     vim.api.nvim_win_set_buf(win, buf)
     vim.api.nvim_set_current_win(from)
+    watch_height(win)
   elseif vim.api.nvim_win_get_buf(win) ~= buf then
     vim.api.nvim_win_set_buf(win, buf)
   end

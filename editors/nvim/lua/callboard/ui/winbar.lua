@@ -54,34 +54,61 @@ function M.state(head, now)
   return 'idle', 'CallboardState'
 end
 
+---@param parts string[]
+---@return string
+---@return integer width
+local function joined(parts)
+  local all = table.concat(parts, ' · ')
+  return all, vim.fn.strdisplaywidth(all)
+end
+
+---With what it works: agent, mode and model.
+---@param head callboard.Head
+---@param short boolean? of the model only its name
+---@return string
+---@return integer width
+local function about(head, short)
+  local parts = {}
+  if head.profile and head.profile ~= 'default' then
+    parts[#parts + 1] = text.one_line(head.profile, 24)
+  end
+  parts[#parts + 1] = head.mode and text.one_line(head.mode, 12) or nil
+  if head.model then
+    local model = text.one_line(head.model)
+    parts[#parts + 1] = text.one_line(short and model:match('[^/]+$') or model, 40)
+  end
+  return joined(parts)
+end
+
 ---@param head callboard.Head
 ---@param now integer ms
----@param width integer of the window; a long title makes room for the rest
+---@param width integer of the window; the model and a long title make room for the rest
 ---@return string as the option 'winbar' takes it
 function M.text(head, now, width)
   local words, hl = M.state(head, now)
-  local about = {}
-  if head.profile and head.profile ~= 'default' then
-    about[#about + 1] = text.bar(head.profile, 24)
-  end
-  about[#about + 1] = head.mode and text.bar(head.mode, 12) or nil
-  about[#about + 1] = head.model and text.bar(head.model, 40) or nil
-  local used = require('callboard.ui.render').usage(head.usage)
   local right = {}
   if head.queued > 0 then
     right[#right + 1] = ('%d queued'):format(head.queued)
   end
-  for _, part in ipairs(used) do
-    right[#right + 1] = text.bar(part)
+  for _, part in ipairs(require('callboard.ui.render').usage(head.usage)) do
+    right[#right + 1] = text.one_line(part)
   end
-  local middle, rest = table.concat(about, ' · '), table.concat(right, ' · ')
-  local taken = vim.fn.strdisplaywidth(words .. middle .. rest) + 8
+  local rest, taken = joined(right)
+  local free = width - vim.fn.strdisplaywidth(words) - taken - (taken > 0 and 8 or 6)
+  local title = text.one_line(head.title, 40)
+  local middle, wanted = about(head)
+  if wanted > free - vim.fn.strdisplaywidth(title) then
+    middle, wanted = about(head, true)
+    title = text.one_line(title, math.max(12, free - wanted))
+    local room = free - vim.fn.strdisplaywidth(title)
+    middle = wanted <= room and middle or room >= 4 and text.one_line(middle, room) or ''
+  end
   return ('%%#CallboardHeading# %s %%* %%#%s#%s%%*  %%<%%#CallboardDim#%s%%=%s %%*'):format(
-    text.bar(head.title, math.max(12, math.min(40, width - taken))),
+    text.bar(title),
     hl,
     text.bar(words),
-    middle,
-    rest
+    text.bar(middle),
+    text.bar(rest)
   )
 end
 

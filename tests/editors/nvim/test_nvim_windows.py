@@ -1,0 +1,58 @@
+"""The windows of a chat among others that come and go; real keys, a real server."""
+
+from collections.abc import Callable
+
+import pytest
+from nvim_harness import Editor
+
+
+def height(editor: Editor, kind: str) -> int:
+    """Of the window that shows that half of the chat."""
+    return editor.lua(
+        """
+        local win = require('callboard.ui.layout').find(...)
+        return win and vim.api.nvim_win_get_height(win) or -1
+        """,
+        kind,
+    )
+
+
+@pytest.fixture
+def editor(open_editor: Callable[..., Editor]) -> Editor:
+    editor = open_editor()
+    editor.command("Callboard new")
+    editor.wait_for("Nothing was said yet")
+    return editor
+
+
+def test_the_input_keeps_its_height_when_lists_come_and_go(editor: Editor):
+    before = height(editor, "input"), height(editor, "chat")
+    for _ in range(3):
+        editor.command("Callboard changes")
+        editor.wait_for("No file was changed yet")
+        editor.keys("q")
+        editor.wait_for(
+            lambda: (height(editor, "input"), height(editor, "chat")) == before,
+            what="the windows as they were",
+        )
+
+
+def test_a_height_that_the_person_chose_is_kept(editor: Editor):
+    editor.keys("10<C-w>_")
+    editor.wait_for(lambda: height(editor, "input") == 10)
+    editor.command("Callboard changes")
+    editor.wait_for("No file was changed yet")
+    editor.keys("q")
+    editor.wait_gone("No file was changed yet")
+    editor.wait_for(lambda: height(editor, "input") == 10)
+
+
+def test_a_screen_that_was_small_meanwhile_changes_nothing(editor: Editor):
+    before = height(editor, "input"), height(editor, "chat")
+    editor.command("Callboard changes")
+    editor.wait_for("No file was changed yet")
+    for lines in (18, 40):
+        editor.call("nvim_ui_try_resize", 120, lines)
+        editor.wait_for(lambda lines=lines: editor.lua("return vim.o.lines") == lines)
+    editor.keys("q")
+    editor.wait_for(lambda: (height(editor, "input"), height(editor, "chat")) == before)
