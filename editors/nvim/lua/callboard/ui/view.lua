@@ -3,6 +3,7 @@
 local folds = require('callboard.ui.folds')
 local lines = require('callboard.ui.lines')
 local markdown = require('callboard.ui.markdown')
+local notify = require('callboard.notify')
 local readers = require('callboard.ui.readers')
 local render = require('callboard.ui.render')
 
@@ -117,7 +118,7 @@ function View:soon()
   local pause = math.max(0, self.last + self.opts.debounce_ms - vim.uv.now())
   if pause == 0 then
     vim.schedule(function()
-      self:flush()
+      notify.guard(self.flush, self)
     end)
     return
   end
@@ -126,7 +127,7 @@ function View:soon()
     pause,
     0,
     vim.schedule_wrap(function()
-      self:flush()
+      notify.guard(self.flush, self)
     end)
   )
 end
