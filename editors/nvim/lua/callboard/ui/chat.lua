@@ -62,8 +62,8 @@ function M.current()
   if chat then
     return chat.id
   end
-  local app = require('callboard.app').peek()
-  return app and last_id and app.sessions.by_id[last_id] and last_id or nil
+  local running = require('callboard.app').peek()
+  return running and last_id and running.sessions.by_id[last_id] and last_id or nil
 end
 
 ---Whether the chat of a session is in view in this tab page.
