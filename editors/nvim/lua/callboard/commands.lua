@@ -355,7 +355,7 @@ local function dispatch(name, call)
     local hint = #near > 0 and (' Do you mean %s?'):format(table.concat(near, ', ')) or ''
     return require('callboard.notify').warn(('there is no :Callboard %s.%s'):format(name, hint))
   end
-  command.run(call)
+  require('callboard.notify').guard(command.run, call)
 end
 
 ---@param name string

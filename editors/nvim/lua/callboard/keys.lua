@@ -55,6 +55,16 @@ local function described(desc)
   return 'Callboard: ' .. desc
 end
 
+---What a key does; a fault in it is told in a line.
+---@param key callboard.Key
+---@return function
+local function guarded(key)
+  return function()
+    local ok, result = require('callboard.notify').guard(key.fn)
+    return ok and result or ''
+  end
+end
+
 ---Sets the keys of a group, in place of those that it had. What others had mapped in this buffer, as for a
 ---language server, comes back with `unset`.
 ---@param buf integer
@@ -70,7 +80,7 @@ function M.set(buf, group, keys)
       for _, mode in ipairs(modes) do
         hidden[mode] = mapping_of(buf, mode, lhs)
       end
-      vim.keymap.set(modes, lhs, key.fn, {
+      vim.keymap.set(modes, lhs, guarded(key), {
         [BUFFER] = buf,
         desc = described(key.desc),
         expr = key.expr,

@@ -63,21 +63,39 @@ function M.failed(doing, err)
   end
 end
 
+---The same fault again within so long (ms) goes to the log alone.
+local REPEAT_MS = 10000
+
+---@type table<string, integer> faults by what they say, and when they were told (ms)
+local faults = {}
+
+---@param fault any
+local function told(fault)
+  local line = tostring(fault):match('[^\n]*')
+  require('callboard.log').error('%s', debug.traceback(tostring(fault), 2))
+  vim.schedule(function()
+    local now = vim.uv.now()
+    if not faults[line] or now - faults[line] > REPEAT_MS then
+      faults[line] = now
+      M.warn(
+        ('something went wrong in the plugin; it goes on. :Callboard log has the details (%s)'):format(
+          line
+        )
+      )
+    end
+  end)
+end
+
 ---Calls a function. A fault of ours goes to the log, is told in a line, and keeps nothing else from happening.
 ---@param fn function
 ---@param ... any
+---@return boolean ok
+---@return any result the first one
 function M.guard(fn, ...)
   local args, count = { ... }, select('#', ...)
-  xpcall(function()
-    fn(unpack(args, 1, count))
-  end, function(fault)
-    require('callboard.log').error('%s', debug.traceback(tostring(fault), 2))
-    M.warn(
-      ('something went wrong in the plugin; it goes on. :Callboard log has the details (%s)'):format(
-        tostring(fault):match('[^\n]*')
-      )
-    )
-  end)
+  return xpcall(function()
+    return (fn(unpack(args, 1, count)))
+  end, told)
 end
 
 return M

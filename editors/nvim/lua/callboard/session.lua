@@ -29,6 +29,7 @@ local M = {}
 ---@field private close_feed fun()?
 ---@field private loading_older boolean?
 ---@field private drafting boolean?
+---@field private gap integer? before which events were missing when all was read last
 ---@field private epoch integer of what is loaded: answers to what was asked before it count no more
 ---@field private stranded boolean? it is lost for want of a server
 local Session = {}
@@ -117,6 +118,8 @@ function Session:load()
   self.app:request('session/get', { sessionId = self.id }, function(err, got)
     if err then
       failed(err)
+    elseif type(got.session) ~= 'table' then
+      failed({ message = 'what the server sent of this session cannot be read.' })
     elseif epoch == self.epoch then
       self.app:put_session(got.session)
       self:first_page(epoch, got.session, failed)
@@ -140,10 +143,15 @@ function Session:first_page(epoch, session, failed)
       return
     end
     local transcript = Reducer.new(self.id)
-    for _, event in ipairs(page.data) do
-      Reducer.apply(transcript, event)
+    local read = notify.guard(function()
+      for _, event in ipairs(page.data) do
+        self:apply(transcript, event)
+      end
+      Reducer.seed(transcript, session)
+    end)
+    if not read then
+      return failed({ message = 'what the server sent of this session cannot be read.' })
     end
-    Reducer.seed(transcript, session)
     self.transcript = transcript
     self.oldest, self.at_start = page.nextCursor, page.nextCursor == nil
     self.phase, self.fault = 'live', nil
@@ -214,21 +222,45 @@ function Session:follow(cursor, epoch)
 end
 
 ---@private
+---@param transcript callboard.Transcript
+---@param event callboard.Event
+---@return callboard.Change?
+function Session:apply(transcript, event)
+  local change = Reducer.apply(transcript, event)
+  if change and change.fault then
+    log.error('seq %s of %s cannot be shown: %s', event.seq, self.id, change.fault)
+  end
+  return change
+end
+
+---@private
+---Events are missing: all is read anew, but not again and again for the same ones.
+---@param seq integer
+function Session:torn(seq)
+  log.warn('events of %s are missing before seq %d', self.id, seq)
+  if self.gap == seq then
+    return self:lose({ message = 'the server leaves out a part of this session.' })
+  end
+  self.gap = seq
+  self:load()
+end
+
+---@private
 ---@param events callboard.Event[]
 function Session:events(events)
   local merged, sent
   for _, event in ipairs(events) do
-    local change = Reducer.apply(self.transcript, event)
+    local change = self:apply(self.transcript, event)
     if change and change.gap then
-      log.warn('events of %s are missing before seq %d', self.id, event.seq)
-      return self:load()
+      return self:torn(event.seq)
     end
     merged = Reducer.merge(merged, change)
-    if event.type == 'message' and event.data.clientMessageId then
-      sent = Queue.settle(self.outbox, event.data.clientMessageId) ~= nil or sent
+    local data = event.data
+    if event.type == 'message' and type(data) == 'table' and data.clientMessageId then
+      sent = Queue.settle(self.outbox, data.clientMessageId) ~= nil or sent
     end
     if change then
-      catalog.seen(self.app, event)
+      notify.guard(catalog.seen, self.app, event)
     end
   end
   self:changed(merged)
@@ -296,8 +328,10 @@ function Session:load_older(done)
       return done(false)
     end
     self.oldest, self.at_start = page.nextCursor, page.nextCursor == nil
-    self:tell({ change = Reducer.older(self.transcript, page.data) })
-    done(true)
+    local read = notify.guard(function()
+      self:tell({ change = Reducer.older(self.transcript, page.data) })
+    end)
+    done(read)
   end)
 end
 

@@ -87,6 +87,7 @@ local M = {}
 ---@field head boolean? turn, plan, mode, model, title
 ---@field hole boolean? streamed text is missing: the draft has it
 ---@field gap boolean? events are missing: ask again
+---@field fault string? what was wrong with an event that cannot be shown
 ---@field events string[] types, for whoever follows more than the text
 
 -- Text that streams is kept in pieces until somebody looks at it: joining all of it with each piece would cost
@@ -188,7 +189,7 @@ end
 ---@param item { id: string?, kind: callboard.ItemKind, text: string?, [string]: any }
 ---@return callboard.Item
 function M.add(t, change, event, item)
-  item.id = item.id or event.eventId
+  item.id = item.id or event.eventId or ('seq %d'):format(event.seq)
   item.text = item.text or ''
   item.seq, item.placed, item.at = event.seq, event.seq, event.at
   item.turn_id = item.turn_id or event.turnId

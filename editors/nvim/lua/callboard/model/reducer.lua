@@ -23,12 +23,18 @@ M.draft = streams.draft
 ---@param event callboard.Event
 ---@return callboard.Change?
 function M.apply(t, event)
+  if type(event) ~= 'table' then
+    return nil
+  end
   local change = items.nothing()
   -- Nothing else remains of the session, whatever was before.
   if event.type == 'session_deleted' then
     t.deleted = true
     change.head = true
     return change
+  end
+  if type(event.seq) ~= 'number' then
+    return nil
   end
   if t.first_seq == nil then
     t.first_seq, t.last_seq = event.seq, event.seq - 1
@@ -42,8 +48,14 @@ function M.apply(t, event)
   t.last_seq = event.seq
   change.events[1] = event.type
   local handler = on[event.type]
+  local ok, fault = true, nil
   if handler then
-    handler(t, event, change)
+    ok, fault = pcall(handler, t, event, change)
+  end
+  if not ok then
+    -- One that holds what nobody thought of must not keep the others from being seen.
+    change.fault = tostring(fault)
+    items.notice(t, change, event, ('Something that cannot be shown (%s)'):format(event.type))
   end
   streams.follow(t, event, change)
   return change

@@ -14,7 +14,9 @@ end
 ---@param state callboard.Sessions
 ---@param session callboard.Session
 function M.put(state, session)
-  state.by_id[session.sessionId] = session
+  if type(session) == 'table' and type(session.sessionId) == 'string' then
+    state.by_id[session.sessionId] = session
+  end
 end
 
 ---@param state callboard.Sessions

@@ -122,7 +122,9 @@ end
 ---@param delta callboard.EventDelta
 ---@return callboard.Change?
 function M.delta(t, delta)
-  if delta.kind == 'tool_output' then
+  if type(delta.text) ~= 'string' or type(delta.index) ~= 'number' or not delta.messageId then
+    return nil
+  elseif delta.kind == 'tool_output' then
     return output(t, delta)
   elseif t.said[delta.messageId] then
     return nil

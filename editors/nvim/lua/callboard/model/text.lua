@@ -31,10 +31,23 @@ local function sequence(text, at)
   return nil
 end
 
+---What is to be a text, as one: a peer may send anything in its place, and nothing here fails for it.
+---@param value any
+---@return string
+local function as_text(value)
+  if type(value) == 'string' then
+    return value
+  elseif value == nil then
+    return ''
+  end
+  return type(value) == 'table' and '…' or tostring(value)
+end
+
 ---The text as well-formed UTF-8: what is none becomes U+FFFD.
 ---@param text string
 ---@return string
 function M.utf8(text)
+  text = as_text(text)
   local out, from = {}, 1
   local at = text:find('[\128-\255]')
   while at do
@@ -122,7 +135,7 @@ end
 ---@param width integer?
 ---@return string
 function M.one_line(text, width)
-  text = text:match('^%s*(.*)$')
+  text = as_text(text):match('^%s*(.*)$')
   -- Of a text of megabytes, no more than what can be shown is looked at.
   local cut = width ~= nil and #text > 64 * width + 4096
   if cut then

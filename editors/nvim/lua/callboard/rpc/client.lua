@@ -152,10 +152,30 @@ function Client:drain()
   self.draining = false
 end
 
+---@param err any as it came
+---@return { code: integer, message: string?, data: table? }?
+local function error_of(err)
+  if err == nil then
+    return nil
+  elseif type(err) ~= 'table' then
+    return { code = 0, message = tostring(err) }
+  end
+  return {
+    code = type(err.code) == 'number' and err.code or 0,
+    message = type(err.message) == 'string' and err.message or nil,
+    data = type(err.data) == 'table' and err.data or nil,
+  }
+end
+
 ---@private
 ---@param message table
 function Client:handle(message)
-  if message.method and message.id ~= nil then
+  local method = message.method
+  local params = type(message.params) == 'table' and message.params or {}
+  if method ~= nil and type(method) ~= 'string' then
+    return log.warn('a message of the server has no name')
+  end
+  if method and message.id ~= nil then
     local id = message.id
     local answered = false
     local function reply(result, err)
@@ -164,14 +184,16 @@ function Client:handle(message)
         self:send({ jsonrpc = '2.0', id = id, result = result, error = err })
       end
     end
-    notify.guard(self.handlers.request, message.method, message.params or {}, reply, id)
-  elseif message.method then
-    notify.guard(self.handlers.notification, message.method, message.params or {})
+    if not notify.guard(self.handlers.request, method, params, reply, id) then
+      reply(nil, { code = -32603, message = ('the client failed at %s'):format(method) })
+    end
+  elseif method then
+    notify.guard(self.handlers.notification, method, params)
   elseif message.id ~= nil then
     local callback = self.waiting[message.id]
     self.waiting[message.id] = nil
     if callback then
-      notify.guard(callback, message.error, message.result)
+      notify.guard(callback, error_of(message.error), message.result)
     end
   end
 end

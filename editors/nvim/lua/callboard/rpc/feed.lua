@@ -71,6 +71,8 @@ function Feed:subscribe(following)
       end
     elseif err then
       self:refused(following, err)
+    elseif type(result.subscriptionId) ~= 'string' or type(result.cursor) ~= 'string' then
+      self:refused(following, { message = 'the server gave no subscription that can be read' })
     else
       self:subscribed(following, result)
     end
@@ -185,6 +187,9 @@ end
 function Feed:notification(method, params)
   if method ~= 'event/batch' and method ~= 'event/delta' and method ~= 'event/reset' then
     return false
+  end
+  if params.subscriptionId == nil then
+    return true
   end
   local following = self.by_id[params.subscriptionId]
   if self.over[params.subscriptionId] then

@@ -221,6 +221,11 @@ function Supervisor:ask(pending)
   self.asked[pending] = true
   pending.id = self.client:request(pending.method, pending.params, function(err, result)
     self.asked[pending] = nil
+    if not err and type(result) ~= 'table' then
+      -- All that is asked here is answered with a table.
+      local words = 'the server gave no answer to %s that can be read'
+      err, result = { code = 0, message = words:format(pending.method), data = {} }, nil
+    end
     if not pending.dropped then
       pending.callback(err, result)
     end

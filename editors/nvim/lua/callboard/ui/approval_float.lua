@@ -45,7 +45,7 @@ function M.line(unseen, count, width)
   local who = answers.who(first)
   local head = ('%d to approve'):format(count)
   local left = width - #head - #NEXT - 6
-  local title = text.one_line(first.title)
+  local title = text.one_line(first.title, math.max(left, 8))
   if who then
     who = text.one_line(who, math.max(8, math.floor(left / 3)))
     left = left - vim.fn.strdisplaywidth(who) - 3

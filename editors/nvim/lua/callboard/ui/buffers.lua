@@ -1,6 +1,22 @@
 -- Our buffers: scratch ones with names of their own, that nothing writes, swaps or takes for a file.
 local M = {}
 
+---Has a buffer of ours that is unloaded wiped out: `:bdelete` takes its options and mappings, and what came back
+---by its name would be a file that nobody can write.
+---@param buf integer
+function M.wipe_unloaded(buf)
+  vim.api.nvim_create_autocmd('BufUnload', {
+    buffer = buf,
+    callback = function()
+      vim.schedule(function()
+        if vim.api.nvim_buf_is_valid(buf) and not vim.api.nvim_buf_is_loaded(buf) then
+          pcall(vim.api.nvim_buf_delete, buf, { force = true })
+        end
+      end)
+    end,
+  })
+end
+
 ---A buffer of that name. Where another one has it (as after `:mksession`, which brings names back without what
 ---is behind them), that one is taken over, unless somebody uses it: then the name gets a number.
 ---@param name string as callboard://chat/ID
@@ -28,6 +44,7 @@ function M.create(name, filetype)
   vim.bo[buf].undolevels = -1
   vim.b[buf].callboard = true
   vim.bo[buf].filetype = filetype
+  M.wipe_unloaded(buf)
   return buf
 end
 

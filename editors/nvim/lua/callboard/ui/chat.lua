@@ -12,6 +12,8 @@ local by_id = {}
 local begun = {}
 ---@type callboard.Conversation? the one that was in view last
 local last
+---@type string? its session, when its buffers were wiped out
+local last_id
 
 ---@return callboard.App
 local function app()
@@ -57,7 +59,11 @@ end
 ---@return string?
 function M.current()
   local chat = present()
-  return chat and chat.id or nil
+  if chat then
+    return chat.id
+  end
+  local running = require('callboard.app').peek()
+  return running and last_id and running.sessions.by_id[last_id] and last_id or nil
 end
 
 ---Whether the chat of a session is in view in this tab page.
@@ -82,7 +88,9 @@ local function forget(chat)
   begun = vim.tbl_filter(function(other)
     return other ~= chat
   end, begun)
-  last = last ~= chat and last or nil
+  if last == chat then
+    last, last_id = nil, chat.id
+  end
   chat:close()
 end
 
@@ -103,6 +111,16 @@ local function create(opts)
       vim.schedule(function()
         if vim.api.nvim_buf_is_valid(chat.input.buf) then
           vim.api.nvim_buf_delete(chat.input.buf, { force = true })
+        end
+      end)
+    end,
+  })
+  vim.api.nvim_create_autocmd('BufUnload', {
+    buffer = chat.buf,
+    callback = function()
+      vim.schedule(function()
+        if vim.api.nvim_buf_is_loaded(chat.buf) then
+          chat.view:reset() -- `:edit` has emptied it
         end
       end)
     end,
@@ -156,6 +174,7 @@ local function show(chat, go)
   if chat.id then
     chat:attach()
   end
+  chat:renew()
   local win = layout.transcript(chat.buf)
   local input = layout.input(chat.input.buf, win)
   require('callboard.ui.folds').make(chat.view, win)
@@ -174,7 +193,7 @@ end
 
 ---@return callboard.Conversation the one in view, the last one, or a new one
 local function some()
-  return present() or begun[1] or create({})
+  return present() or begun[1] or create({ id = M.current() })
 end
 
 ---Shows the chat of a session.
@@ -231,6 +250,7 @@ end
 function M.send(opts)
   local words, lines = vim.trim(opts.text or ''), opts.range and text_of(opts.range) or ''
   local chat = some()
+  chat:renew()
   local text = words ~= '' and lines ~= '' and words .. '\n\n' .. lines or words .. lines
   if vim.trim(text) == '' then
     if chat.input:is_empty() then

@@ -190,7 +190,7 @@ function Live:time()
       M.TICK_MS,
       vim.schedule_wrap(function()
         if self.timer then
-          self:draw()
+          require('callboard.notify').guard(self.draw, self)
         end
       end)
     )

@@ -282,19 +282,12 @@ function kinds.turn(item, _, before)
   return block
 end
 
----The lines of an item below the one before it: with a heading where another one begins to speak.
 ---@param item callboard.Item
 ---@param before callboard.Item?
 ---@param look callboard.Look
 ---@return callboard.Block
-function M.block(item, before, look)
-  local drawn, block = pcall(kinds[item.kind] or kinds.notice, item, look, before)
-  if not drawn then
-    -- One that holds what nobody thought of must not keep the others from being seen.
-    require('callboard.log').error('%s cannot be shown: %s', item.id, block)
-    local words = ('✗ a %s that cannot be shown; :Callboard log says why'):format(item.kind)
-    block = { lines = { { { words, 'CallboardError' } } } }
-  end
+local function block_of(item, before, look)
+  local block = (kinds[item.kind] or kinds.notice)(item, look, before)
   local above = {}
   local both_cards = before
     and before.kind == item.kind
@@ -314,6 +307,22 @@ function M.block(item, before, look)
   end
   block.lines = vim.list_extend(above, block.lines)
   return block
+end
+
+---The lines of an item below the one before it: with a heading where another one begins to speak.
+---@param item callboard.Item
+---@param before callboard.Item?
+---@param look callboard.Look
+---@return callboard.Block
+function M.block(item, before, look)
+  local drawn, block = pcall(block_of, item, before, look)
+  if drawn then
+    return block
+  end
+  -- One that holds what nobody thought of must not keep the others from being seen.
+  require('callboard.log').error('%s cannot be shown: %s', tostring(item.id), tostring(block))
+  local words = ('✗ a %s that cannot be shown; :Callboard log says why'):format(item.kind)
+  return { lines = { { { words, 'CallboardError' } } }, first = 0 }
 end
 
 M.speaker = speaker
