@@ -4,13 +4,9 @@ local Reducer = require('callboard.model.reducer')
 describe('a stream', function()
   local t, seq
 
-  ---A transcript whose turn runs.
-  local function begin()
+  before_each(function()
     t, seq = Reducer.new('ses_1'), 0
-    Reducer.seed(t, { sessionId = 'ses_1', status = 'running', activeTurnId = 'trn_1' })
-  end
-
-  before_each(begin)
+  end)
 
   ---@param index integer
   ---@param text string
@@ -44,6 +40,16 @@ describe('a stream', function()
       data = data,
     })
   end
+
+  ---@param admits integer[]?
+  local function start(admits)
+    on('turn_started', { turnId = 'trn_1', model = 'm' })
+    return on('ack', { admits = admits or {} })
+  end
+
+  before_each(function()
+    start()
+  end)
 
   local function message(text, more)
     return on(
@@ -196,14 +202,67 @@ describe('a stream', function()
   end)
 
   it('is cut off when its turn ends before it', function()
-    on('turn_started', { turnId = 'trn_1', model = 'm' })
-    on('ack', { admits = {} })
-    delta(0, 'Hel')
+    on('tool_call', { callId = 'call_1', name = 'run', title = 'make' })
+    delta(0, 'out', { messageId = 'call_1', kind = 'tool_output' })
     local change = on('turn_finished', { turnId = 'trn_1', outcome = 'interrupted', usage = {} })
-    assert.is_true(vim.tbl_contains(change.items, 'msg_1'))
-    assert.is_true(t.by_id.msg_1.partial)
-    assert.is_nil(t.by_id.msg_1.streaming)
-    assert.equal('Hel', text())
+    assert.same({ 'call_1', 'evt_' .. seq }, change.items)
+    assert.is_true(t.by_id.call_1.partial)
+    assert.is_nil(t.by_id.call_1.streaming)
+    assert.equal('out', text('call_1'))
+  end)
+
+  it('that did not come into the log goes with its turn: nobody knows of it', function()
+    delta(0, 'Hel')
+    delta(0, 'hm', { kind = 'thought' })
+    local change = on('turn_finished', { turnId = 'trn_1', outcome = 'interrupted', usage = {} })
+    assert.is_true(change.reset)
+    assert.equal(1, #t.items)
+    assert.is_nil(t.by_id.msg_1)
+    assert.is_nil(delta(1, 'lo'))
+    assert.equal(1, #t.items)
+  end)
+
+  it(
+    'that has overtaken its turn waits for it, and for the prompts that the turn takes in',
+    function()
+      t, seq = Reducer.new('ses_1'), 0
+      on(
+        'message',
+        { messageId = 'msg_0', author = { kind = 'person', name = 'ann' }, content = {} }
+      )
+      assert.is_nil(delta(0, 'Hel'))
+      on('turn_started', { turnId = 'trn_1', model = 'm' })
+      assert.is_nil(delta(1, 'lo'))
+      assert.same({}, draft('Hello', 2).items)
+      assert.same({}, t.items)
+      assert.same({ 'msg_0', 'msg_1' }, on('ack', { admits = { 1 } }).items)
+      assert.same({ 'prompt', 'answer' }, { t.items[1].kind, t.items[2].kind })
+      assert.equal('Hello', text())
+      delta(2, '!')
+      assert.equal('Hello!', text())
+    end
+  )
+
+  it('of a turn that is over is not taken in, and of the next one waits', function()
+    delta(0, 'old', { turnId = 'trn_0', messageId = 'msg_8' })
+    delta(0, 'new', { turnId = 'trn_2', messageId = 'msg_9' })
+    on('turn_finished', { turnId = 'trn_0', outcome = 'completed', usage = {} })
+    on('turn_finished', { turnId = 'trn_1', outcome = 'completed', usage = {} })
+    assert.is_nil(delta(0, 'late'))
+    assert.same({}, draft('late', 1).items)
+    seq = seq + 1
+    Reducer.apply(t, {
+      seq = seq,
+      type = 'turn_started',
+      turnId = 'trn_2',
+      at = '',
+      data = { turnId = 'trn_2', model = 'm' },
+    })
+    seq = seq + 1
+    Reducer.apply(t, { seq = seq, type = 'ack', turnId = 'trn_2', at = '', data = { admits = {} } })
+    assert.equal('new', text('msg_9'))
+    assert.is_nil(t.by_id.msg_8)
+    assert.is_nil(t.by_id.msg_1)
   end)
 
   it('that was cut off and is in the log says so', function()
@@ -249,16 +308,29 @@ describe('a stream', function()
       assert.equal('…\n', text('call_1'):sub(1, 4))
     end)
 
-    it('that is not loaded is not shown', function()
+    it('that has overtaken the call waits for it', function()
+      delta(0, 'one\n', { messageId = 'call_2', kind = 'tool_output' })
+      assert.same(
+        { 'call_2' },
+        on('tool_call', { callId = 'call_2', name = 'run', title = 'test' }).items
+      )
+      assert.equal('one\n', text('call_2'))
+    end)
+
+    it('that is not loaded is not shown, and not kept', function()
       assert.is_nil(delta(0, 'x', { messageId = 'call_0', kind = 'tool_output' }))
-      assert.equal(1, #t.items)
+      on('turn_finished', { turnId = 'trn_1', outcome = 'completed', usage = {} })
+      on('member_added', { name = 'beta' })
+      assert.equal(3, #t.items)
+      assert.same({}, t.early)
     end)
   end)
 
   it('however its pieces are joined, dropped and repeated, becomes the same text', function()
     math.randomseed(11)
     for _ = 1, 200 do
-      begin()
+      t, seq = Reducer.new('ses_1'), 0
+      start()
       local pieces = {}
       for i = 1, math.random(1, 12) do
         pieces[i] = ('<%d>'):format(i)

@@ -28,6 +28,9 @@ local function turn_of(t, event)
   if not t.turn and not t.known.turn and event.turnId then
     t.turn = { id = event.turnId, state = 'running', cancelling = false }
   end
+  if t.turn then
+    t.turn.id = t.turn.id or event.turnId
+  end
   return t.turn
 end
 
@@ -143,7 +146,7 @@ end
 
 function on.turn_finished(t, event, change)
   local data = event.data
-  streams.cut(t, change, data.outcome == 'completed')
+  streams.cut(t, change, data.turnId)
   t.turn, t.known.turn = nil, true
   change.head = true
   items.add(t, change, event, {

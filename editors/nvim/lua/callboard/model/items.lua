@@ -62,6 +62,7 @@ local M = {}
 ---@field private early callboard.EventDelta[] pieces of a turn that has not taken its prompts in yet
 ---@field private opening string? that turn, once it has begun
 ---@field private said table<string, boolean> messages that are whole: no piece of them is new
+---@field private ended table<string, boolean> turns that are over
 ---@field private plans { seq: integer, entries: callboard.PlanEntry[] }[]
 ---@field private asking table<string, boolean> approvals that wait
 ---@field private known callboard.Known
@@ -141,6 +142,7 @@ function M.transcript(session_id)
     streams = {},
     early = {},
     said = {},
+    ended = {},
     plans = {},
     asking = {},
     known = {

@@ -131,6 +131,7 @@ function M.put(t, before)
   turn(t, before)
   t.speakers = vim.tbl_extend('keep', t.speakers, before.speakers)
   t.said = vim.tbl_extend('keep', t.said, before.said)
+  t.ended = vim.tbl_extend('keep', t.ended, before.ended)
   t.first_seq = before.first_seq
   change.reset, change.queue, change.head = true, true, true
   return change

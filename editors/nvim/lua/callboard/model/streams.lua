@@ -33,22 +33,30 @@ function M.finish(t, message_id)
   end
 end
 
----The turn is over: whatever still streamed was cut off, unless it came to its end.
+---The turn is over. What streamed and did not come into the log is no part of what was said: a server that was
+---killed could not save it.
 ---@param t callboard.Transcript
 ---@param change callboard.Change
----@param completed boolean
-function M.cut(t, change, completed)
-  for i = #t.items, 1, -1 do
-    local item = t.items[i]
-    if item.kind == 'turn' then
-      break
-    elseif item.streaming then
-      items.set_text(item, item.text)
-      item.streaming, item.partial = nil, not completed or nil
-      items.touch(change, item.id)
+---@param turn_id string
+function M.cut(t, change, turn_id)
+  local kept = {}
+  for _, item in ipairs(t.items) do
+    if item.seq == 0 then
+      t.by_id[item.id] = nil
+      change.reset = true
+    else
+      kept[#kept + 1] = item
+      if item.streaming then
+        items.set_text(item, item.text)
+        item.streaming, item.partial = nil, true
+        items.touch(change, item.id)
+      end
     end
   end
-  t.streams = {}
+  if change.reset then
+    t.items = kept
+  end
+  t.streams, t.ended[turn_id] = {}, true
 end
 
 ---The message is in the log: what it says takes the place of what was streamed.
@@ -79,7 +87,10 @@ end
 ---@return callboard.Change?
 local function output(t, delta)
   local item = t.by_id[delta.messageId]
-  if not item or item.result then
+  if not item then
+    t.early[#t.early + 1] = delta
+    return nil
+  elseif item.result then
     return nil
   end
   local stream = stream_of(t, delta.kind, delta.messageId)
@@ -117,21 +128,22 @@ local function streaming(t, change, kind, from)
     })
 end
 
----Takes in a piece of streamed text. Pieces behind a hole are held until the draft fills it.
+---Takes in a piece of streamed text. Pieces behind a hole are held until the draft fills it; pieces that have
+---overtaken the event by which their turn, or their call, began, until `catch_up`.
 ---@param t callboard.Transcript
 ---@param delta callboard.EventDelta
 ---@return callboard.Change?
 function M.delta(t, delta)
   if type(delta.text) ~= 'string' or type(delta.index) ~= 'number' or not delta.messageId then
     return nil
-  elseif delta.kind == 'tool_output' then
-    return output(t, delta)
-  elseif t.said[delta.messageId] then
+  elseif t.ended[delta.turnId] or t.said[delta.messageId] then
     return nil
   elseif not t.turn or t.turn.id ~= delta.turnId or t.opening == delta.turnId then
     -- Pieces can overtake events: what a turn says stands below the prompts that it has taken in.
     t.early[#t.early + 1] = delta
     return nil
+  elseif delta.kind == 'tool_output' then
+    return output(t, delta)
   end
   local stream = stream_of(t, delta.kind, delta.messageId)
   local count = delta.count or 1
@@ -157,7 +169,7 @@ function M.delta(t, delta)
   return change
 end
 
----Sees whether an event lets the pieces in that came before their turn.
+---Sees whether an event lets the pieces in that came before it: before their turn, or their call.
 ---@param t callboard.Transcript
 ---@param event callboard.Event
 ---@param change callboard.Change
@@ -165,13 +177,12 @@ function M.follow(t, event, change)
   if event.type == 'turn_started' then
     t.opening = event.data.turnId
     return
-  elseif not t.turn then
-    t.early = event.type == 'turn_finished' and {} or t.early
-    return
-  elseif event.turnId ~= t.turn.id then
+  elseif not event.turnId or #t.early + (t.opening and 1 or 0) == 0 then
     return
   end
-  t.opening = nil
+  if t.opening == event.turnId then
+    t.opening = nil
+  end
   local early = t.early
   t.early = {}
   for _, delta in ipairs(early) do
@@ -195,7 +206,7 @@ function M.draft(t, draft)
       stream.held = {}
     end
     return change
-  elseif t.said[draft.messageId] then
+  elseif t.said[draft.messageId] or not t.turn or t.turn.id ~= draft.turnId or t.opening then
     return change
   end
   for _, kind in ipairs({ 'thought', 'answer' }) do

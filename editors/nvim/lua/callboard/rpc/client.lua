@@ -26,11 +26,12 @@ local M = {}
 ---@field private handlers callboard.rpc.Handlers
 ---@field private next_id integer
 ---@field private waiting table<integer, fun(err: table?, result: any)>
----@field private inbox string[] bodies of messages that were read and not handled
+---@field private inbox (string|{ fault: string })[] bodies of messages that were read and not handled
 ---@field private first integer the oldest of them
 ---@field private last integer the newest of them
 ---@field private draining boolean
----@field private garbage string?
+---@field private babbles boolean? what it writes are frames no more
+---@field private garbage string? the first that was of no use
 ---@field private stderr string[]
 ---@field private rest string the end of stderr that is no whole line yet
 ---@field private gone boolean its end was told
@@ -91,16 +92,18 @@ end
 ---@param reader callboard.rpc.Reader
 ---@param chunk string
 function Client:read(reader, chunk)
-  if self.garbage then
+  if self.babbles then
     return
   end
   local bodies, fault = reader:feed(chunk)
+  if fault then
+    -- Told in its turn: what came before it may be the first that is of no use.
+    self.babbles = true
+    table.insert(bodies, { fault = fault })
+  end
   for _, body in ipairs(bodies) do
     self.last = self.last + 1
     self.inbox[self.last] = body
-  end
-  if fault then
-    self:refuse(fault)
   end
   if self.last >= self.first and not self.draining then
     self.draining = true
@@ -128,6 +131,10 @@ function Client:handle_next()
   end
   self.inbox[self.first] = nil
   self.first = self.first + 1
+  if type(body) == 'table' then
+    self:refuse(body.fault)
+    return true
+  end
   local ok, message = pcall(vim.json.decode, body, DECODE)
   if ok and type(message) == 'table' then
     self:handle(message)
