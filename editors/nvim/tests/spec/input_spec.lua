@@ -130,6 +130,13 @@ describe('what goes along', function()
     vim.fn.delete(folder, 'rf')
   end)
 
+  ---@return callboard.Chips
+  local function new()
+    return chips.new(function()
+      return { folder }
+    end)
+  end
+
   ---@param prompt callboard.Prompt
   ---@return string[]
   local function sent(prompt)
@@ -142,7 +149,7 @@ describe('what goes along', function()
   end
 
   it('is the place where the person is, once', function()
-    local some = chips.new()
+    local some = new()
     some:at(buf)
     assert.equal(1, #some:labels())
     assert.same({ 'a.lua' }, sent(some:prompt({ text = 'x' }, folder)))
@@ -153,19 +160,19 @@ describe('what goes along', function()
   end)
 
   it('can be left out', function()
-    local some = chips.new()
+    local some = new()
     some:at(buf)
     assert.is_true(some:remove())
     assert.same({}, some:labels())
     assert.is_false(some:remove())
     config.setup({ context = { selection = false } })
-    some = chips.new()
+    some = new()
     some:at(buf)
     assert.same({}, some:labels())
   end)
 
   it('is what was added, what the text names, and nothing twice', function()
-    local some = chips.new()
+    local some = new()
     some:at(buf)
     some:add({ uri = vim.uri_from_fname(folder .. '/b.lua') })
     some:add({ uri = vim.uri_from_fname(folder .. '/b.lua') })
@@ -174,8 +181,17 @@ describe('what goes along', function()
     assert.same({}, sent(some:prompt({ text = 'x' }, folder)))
   end)
 
+  it('is nothing that the agent may not see', function()
+    local elsewhere = chips.new(function()
+      return { folder .. '/deeper' }
+    end)
+    elsewhere:at(buf)
+    assert.same({}, elsewhere:labels())
+    assert.same({}, sent(elsewhere:prompt({ text = 'see @a.lua' }, folder)))
+  end)
+
   it('says which part of a file matters rather than all of it', function()
-    local some = chips.new()
+    local some = new()
     some:at(buf)
     some:add({
       uri = vim.uri_from_bufnr(buf),
@@ -185,7 +201,7 @@ describe('what goes along', function()
   end)
 
   it('comes back with what could not be sent', function()
-    local some = chips.new()
+    local some = new()
     some:at(buf)
     some:add({ uri = vim.uri_from_fname(folder .. '/b.lua') })
     local prompt = some:prompt({ text = 'x' }, folder)
@@ -197,7 +213,7 @@ describe('what goes along', function()
     config.setup({ context = { diagnostics = true } })
     local space = vim.api.nvim_create_namespace('spec')
     vim.diagnostic.set(space, buf, { { lnum = 1, col = 0, message = 'wrong', severity = 1 } })
-    local some = chips.new()
+    local some = new()
     some:at(buf)
     local content = some:prompt({ text = 'x' }, folder).content
     assert.equal('2:1 error wrong', content[1].text)

@@ -6,6 +6,7 @@ local context = require('callboard.context')
 local M = {}
 
 ---@class callboard.Chips
+---@field private roots fun(): string[] folders that the agent may see
 ---@field private added callboard.ContextItem[]
 ---@field private here callboard.ContextItem? where the person is
 ---@field private here_buf integer?
@@ -13,9 +14,30 @@ local M = {}
 local Chips = {}
 Chips.__index = Chips
 
+---@param roots fun(): string[] folders that the agent may see; what is elsewhere is not offered
 ---@return callboard.Chips
-function M.new()
-  return setmetatable({ added = {} }, Chips)
+function M.new(roots)
+  return setmetatable({ roots = roots, added = {} }, Chips)
+end
+
+---@param path string
+---@return string
+local function real(path)
+  -- Of a file that is not written yet, the folder is.
+  local folder = vim.uv.fs_realpath(vim.fs.dirname(path))
+  return vim.uv.fs_realpath(path)
+    or (folder and vim.fs.joinpath(folder, vim.fs.basename(path)))
+    or path
+end
+
+---@private
+---@param path string
+---@return boolean
+function Chips:is_seen(path)
+  path = real(path)
+  return vim.iter(self.roots()):any(function(root)
+    return vim.startswith(path, (real(root):gsub('/$', '')) .. '/')
+  end)
 end
 
 ---@param a callboard.ContextItem
@@ -55,6 +77,8 @@ function Chips:place()
   local here = self.here
   if not here or context.label(here) == self.told then
     return nil
+  elseif not self:is_seen(vim.uri_to_fname(here.uri)) then
+    return nil -- the server would refuse all of the prompt
   end
   for _, other in ipairs(self.added) do
     if other.uri == here.uri then
@@ -97,18 +121,18 @@ function Chips:give_back(items)
 end
 
 ---Files that a text names with @, where they are there.
+---@private
 ---@param said string
 ---@param cwd string
 ---@return callboard.ContextItem[]
-local function named(said, cwd)
+function Chips:named(said, cwd)
   local found = {}
-  for before, path in (' ' .. said):gmatch('([%s%(%["\'])@([^%s]+)') do
-    local _ = before
+  for path in (' ' .. said):gmatch('[%s%(%["\']@([^%s]+)') do
     path = path:gsub('[%.,;:!%?%)%]"\']+$', '')
     if path ~= '' then
       local full = vim.fs.normalize(path:sub(1, 1) == '/' and path or vim.fs.joinpath(cwd, path))
       local stat = vim.uv.fs_stat(full)
-      if stat and stat.type == 'file' then
+      if stat and stat.type == 'file' and self:is_seen(full) then
         found[#found + 1] = { uri = vim.uri_from_fname(full) }
       end
     end
@@ -133,7 +157,7 @@ function Chips:prompt(said, cwd)
   for _, item in ipairs(self:items()) do
     add(item)
   end
-  for _, item in ipairs(named(said.text, cwd)) do
+  for _, item in ipairs(self:named(said.text, cwd)) do
     add(item)
   end
   local content

@@ -54,7 +54,13 @@ function M.new(app, opts)
   vim.bo[self.buf].modifiable = false
   vim.b[self.buf].callboard_kind = 'chat'
   self.input = Input.new('callboard://input/' .. (opts.id or 'new'))
-  self.chips = chips.new()
+  self.chips = chips.new(function()
+    local record = self:record()
+    return vim.list_extend(
+      { record and record.cwd or self.cwd },
+      record and record.additionalDirectories or {}
+    )
+  end)
   self.bars = Bars.new(self)
   local options = config.get().render
   self.view = view.new({
