@@ -16,10 +16,14 @@ local scheduled = false
 
 local NEXT = ':Callboard next'
 
----Whether its chat is in view, in the tab page that is.
+---Whether its chat is in view, in the tab page that is, or what it would change.
 ---@param approval callboard.Approval
 ---@return boolean
 function M.in_view(approval)
+  local diff = package.loaded['callboard.ui.diff_approval']
+  if diff and diff.shows(approval.approvalId) then
+    return true
+  end
   local chat = package.loaded['callboard.ui.chat']
   return chat ~= nil and (chat.visible(approval.sessionId) or chat.visible(approval.rootId))
 end

@@ -330,6 +330,16 @@ function M.show(approval)
   end)
 end
 
+---Whether it is in view, in the tab page that is.
+---@param id string
+---@return boolean
+function M.shows(id)
+  local win = shown and shown.approval.approvalId == id and shown.view:window('right') or nil
+  return win ~= nil
+    and vim.api.nvim_win_is_valid(win)
+    and vim.api.nvim_win_get_tabpage(win) == vim.api.nvim_get_current_tabpage()
+end
+
 ---Answers what is shown in the current window.
 ---@param number integer
 ---@return boolean nothing is shown there
