@@ -246,7 +246,7 @@ def test_the_corner_tells_what_waits_where_its_chat_is_not_in_view(open_editor, 
     editor.command("set laststatus=0")
     place(editor, size[1] - 6 - 5)
     editor.command("Callboard next")
-    editor.wait_gone(NEXT)
+    editor.wait_for(lambda: corner(editor) == [])
     editor.wait_for("$ echo ran")
     settle(editor)
     editor.keys("4")

@@ -56,3 +56,38 @@ def test_a_screen_that_was_small_meanwhile_changes_nothing(editor: Editor):
         editor.wait_for(lambda lines=lines: editor.lua("return vim.o.lines") == lines)
     editor.keys("q")
     editor.wait_for(lambda: (height(editor, "input"), height(editor, "chat")) == before)
+
+
+def test_the_bar_of_the_input_names_keys_that_work_in_its_mode(editor: Editor):
+    editor.wait_for("<CR> sends, g? helps")
+    editor.keys("i")
+    editor.wait_for("<C-s> sends")
+    editor.keys("<Esc>")
+    editor.wait_for("<CR> sends, g? helps")
+
+
+def test_the_bar_of_the_input_tells_how_to_answer(open_editor: Callable[..., Editor]):
+    editor = open_editor(
+        scenario="""
+rules:
+  - when: {last_user: write, step: 0}
+    answer:
+      - call: {tool: write_file, arguments: {path: one.txt, content: "One.\\n"}}
+default: So be it.
+"""
+    )
+    editor.command("Callboard new")
+    editor.wait_for("Nothing was said yet")
+    editor.command("Callboard send write")
+    editor.wait_for(":Callboard next answers, <CR> queues, g? helps")
+    editor.command("Callboard next")
+    editor.keys("gd")
+    editor.wait_for("ga allow once")
+    editor.wait_gone(":Callboard next")  # its chat is not in view, but it is
+
+
+def test_lists_have_no_address_in_their_status_line(editor: Editor):
+    editor.command("Callboard changes")
+    editor.wait_for("No file was changed yet")
+    editor.wait_for("g? helps   All")
+    assert "callboard://changes" not in editor.text()

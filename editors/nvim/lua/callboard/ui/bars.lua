@@ -17,7 +17,18 @@ Bars.__index = Bars
 ---@param chat callboard.Conversation
 ---@return callboard.Bars
 function M.new(chat)
-  return setmetatable({ chat = chat }, Bars)
+  local self = setmetatable({ chat = chat }, Bars)
+  vim.api.nvim_create_autocmd({ 'InsertEnter', 'InsertLeave' }, {
+    buffer = chat.input.buf,
+    callback = function()
+      vim.schedule(function() -- the mode is another one only then
+        if vim.api.nvim_buf_is_valid(chat.input.buf) then
+          self:draw()
+        end
+      end)
+    end,
+  })
+  return self
 end
 
 ---@return integer ms
@@ -73,6 +84,27 @@ local function lhs(action, default)
   return keys.lhs_of('input', { action = action, lhs = default })[1] or ''
 end
 
+---What the keys do with what stands in the input, as it can be pressed there now.
+---@param head callboard.Head
+---@param buf integer the input
+---@return string
+local function hint(head, buf)
+  local typing = vim.api.nvim_get_current_buf() == buf and vim.fn.mode():match('^[iR]') ~= nil
+  local send = typing and lhs('send_insert', '<C-s>') or lhs('send', '<CR>')
+  local steer = typing and lhs('steer_insert', '<C-g>') or lhs('steer', 'gm')
+  local help = typing and '' or (', %s helps'):format(lhs('help', 'g?'))
+  if head.approvals > 0 then
+    return (':Callboard next answers, %s %s%s'):format(
+      send,
+      head.turn and 'queues' or 'sends',
+      help
+    )
+  elseif head.turn then
+    return ('%s queues, %s steers%s'):format(send, steer, help)
+  end
+  return ('%s sends%s'):format(send, help)
+end
+
 ---Sets what is new of them.
 function Bars:draw()
   local chat = self.chat
@@ -80,9 +112,7 @@ function Bars:draw()
   show(chat.buf, function(width)
     return winbar.text(head, at, width)
   end)
-  local send, steer, help = lhs('send', '<CR>'), lhs('steer', 'gm'), lhs('help', 'g?')
-  local note = head.turn and ('%s queues, %s steers, %s helps'):format(send, steer, help)
-    or ('%s sends, %s helps'):format(send, help)
+  local note = hint(head, chat.input.buf)
   local bar = winbar.input(chat.chips:labels(), lhs('remove_context', 'gx'), note)
   show(chat.input.buf, function()
     return bar

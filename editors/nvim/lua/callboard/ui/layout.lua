@@ -75,7 +75,7 @@ end
 ---Where nobody has set what a status line shows, the name of the buffer would stand there: an id.
 ---@param win integer
 ---@param words string
-local function plain_status(win, words)
+function M.plain_status(win, words)
   local set = vim.go.statusline
   if set == '' then
     buffers.window_options(win, { statusline = ' ' .. words })
@@ -98,7 +98,7 @@ function M.transcript(buf)
     vim.api.nvim_win_set_buf(win, buf)
   end
   buffers.window_options(win, TRANSCRIPT)
-  plain_status(win, 'Callboard%=%P ')
+  M.plain_status(win, 'Callboard%=%P ')
   return win
 end
 
@@ -177,7 +177,7 @@ function M.input(buf, below)
     vim.api.nvim_win_set_buf(win, buf)
   end
   buffers.window_options(win, INPUT)
-  plain_status(win, 'Write to the agent')
+  M.plain_status(win, 'Write to the agent')
   return win
 end
 

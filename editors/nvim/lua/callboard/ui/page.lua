@@ -78,7 +78,11 @@ function Page:show(command)
     cursorline = true,
     list = false,
     spell = false,
+    fillchars = 'eob: ',
   })
+  local help = require('callboard.keys').lhs_of('list', { action = 'help', lhs = 'g?' })[1]
+  local hint = help and (help:gsub('%%', '%%%%')) .. ' helps   ' or ''
+  require('callboard.ui.layout').plain_status(win, ('Callboard%%=%s%%P '):format(hint))
 end
 
 ---@return boolean
