@@ -52,9 +52,12 @@ end
 
 ---Answers the oldest request of a method that was not answered.
 ---@param method string
----@param result any
+---@param result table|string|nil a word stands for an answer that says it
 ---@param err table?
 function Client:answer(method, result, err)
+  if type(result) == 'string' then
+    result = { said = result }
+  end
   for _, message in ipairs(self.sent) do
     if message.method == method and message.callback then
       local callback = message.callback

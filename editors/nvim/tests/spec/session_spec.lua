@@ -23,6 +23,7 @@ describe('a session', function()
         if not ok then
           table.insert(notes, fault)
         end
+        return ok
       end,
     }
     events = recorded.events('steered')

@@ -14,7 +14,7 @@ describe('a supervisor', function()
   ---@return fun(err: table?, result: any)
   local function keep(name)
     return function(err, result)
-      table.insert(answers, { name, err and err.data.kind or result })
+      table.insert(answers, { name, err and err.data.kind or result.said })
     end
   end
 

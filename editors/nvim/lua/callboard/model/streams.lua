@@ -174,8 +174,9 @@ end
 ---@param event callboard.Event
 ---@param change callboard.Change
 function M.follow(t, event, change)
+  local turn_id = type(event.data) == 'table' and event.data.turnId or nil
   if event.type == 'turn_started' then
-    t.opening = event.data.turnId
+    t.opening = turn_id
     return
   elseif not event.turnId or #t.early + (t.opening and 1 or 0) == 0 then
     return
@@ -186,11 +187,14 @@ function M.follow(t, event, change)
   local early = t.early
   t.early = {}
   for _, delta in ipairs(early) do
-    local more = M.delta(t, delta)
-    for _, changed in ipairs(more and more.items or {}) do
-      items.touch(change, changed)
+    -- Ids rise: what belongs to this turn, or to one before it, is not waited for when it is over.
+    if event.type ~= 'turn_finished' or not turn_id or delta.turnId > turn_id then
+      local more = M.delta(t, delta)
+      for _, changed in ipairs(more and more.items or {}) do
+        items.touch(change, changed)
+      end
+      change.hole = change.hole or (more and more.hole)
     end
-    change.hole = change.hole or (more and more.hole)
   end
 end
 
