@@ -111,11 +111,11 @@ describe('a session', function()
 
     it('not at all while the server cannot be asked, which is told', function()
       app.answers['session/list'] = function()
-        return refused('storeBusy', 'the store is busy')
+        return refused('storeBusy', 'the store x.db is busy; try again')
       end
       sessions.open('ses_a')
       local told = app:told()
-      assert.truthy(told:find('could not find the session ses_a: the store is busy', 1, true))
+      assert.truthy(told:find('could not find the session ses_a: the store x.db is busy', 1, true))
       assert.truthy(told:find('try again', 1, true))
     end)
   end)
