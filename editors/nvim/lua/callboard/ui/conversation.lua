@@ -96,6 +96,21 @@ function M.new(app, opts)
   return self
 end
 
+---Somebody wiped the input out: there is another one, with the same history.
+function Conversation:renew()
+  if vim.api.nvim_buf_is_loaded(self.input.buf) then
+    return
+  end
+  if vim.api.nvim_buf_is_valid(self.input.buf) then
+    vim.api.nvim_buf_delete(self.input.buf, { force = true })
+  end
+  local history = self.input.history
+  self.input = Input.new('callboard://input/' .. (self.id or 'new'))
+  self.input.history = history
+  vim.b[self.input.buf].callboard_session = self.id
+  require('callboard.ui.chat_keys').set(self)
+end
+
 ---Follows a session, or goes on with it.
 ---@param id string?
 function Conversation:attach(id)
