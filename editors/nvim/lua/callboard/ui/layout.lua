@@ -79,6 +79,14 @@ local function plain_status(win, words)
   end
 end
 
+---Gives a window what its buffer needs.
+---@param win integer
+---@param kind 'chat'|'input'
+function M.dress(win, kind)
+  buffers.window_options(win, kind == 'chat' and TRANSCRIPT or INPUT)
+  plain_status(win, kind == 'chat' and 'Callboard%=%P ' or 'Write to the agent')
+end
+
 ---Shows a transcript: in the window that shows another one, or in a new one.
 ---@param buf integer
 ---@return integer win
@@ -94,8 +102,7 @@ function M.transcript(buf)
   if vim.api.nvim_win_get_buf(win) ~= buf then
     vim.api.nvim_win_set_buf(win, buf)
   end
-  buffers.window_options(win, TRANSCRIPT)
-  plain_status(win, 'Callboard%=%P ')
+  M.dress(win, 'chat')
   return win
 end
 
@@ -118,8 +125,7 @@ function M.input(buf, below)
   elseif vim.api.nvim_win_get_buf(win) ~= buf then
     vim.api.nvim_win_set_buf(win, buf)
   end
-  buffers.window_options(win, INPUT)
-  plain_status(win, 'Write to the agent')
+  M.dress(win, 'input')
   return win
 end
 
