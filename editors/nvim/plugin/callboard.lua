@@ -16,6 +16,15 @@ end, {
   end,
 })
 
+-- The windows of a chat, brought back by `:mksession`.
+vim.api.nvim_create_autocmd('SessionLoadPost', {
+  callback = function()
+    if vim.fn.bufnr('^callboard://chat/ses_') ~= -1 then
+      require('callboard.ui.chat').restore()
+    end
+  end,
+})
+
 local plugs = {
   toggle = 'Show or hide the chat',
   new = 'Begin a session',

@@ -1,14 +1,13 @@
 -- A tool call as a card: what it is and what came of it in one line, and its output below, cut.
+local excerpt = require('callboard.model.excerpt')
 local text = require('callboard.model.text')
 
 local M = {}
 
 M.BAR = '  │ '
 
----Of one line of an output, so many characters are shown.
-local LINE = 400
----Lines of the output of a tool that still runs.
-local RUNNING_LINES = 8
+---Lines of the output of a tool that still runs, and how much of its end is looked at for them.
+local RUNNING_LINES, RUNNING_BYTES = 8, 8192
 
 local ICONS = {
   text = { wait = '?', run = '…', ok = '✓', bad = '✗', stop = '■' },
@@ -68,15 +67,6 @@ local function counted(changes)
   return added, removed
 end
 
----@param line string
----@return string
-local function cut(line)
-  if #line > LINE and vim.fn.strchars(line) > LINE then
-    return vim.fn.strcharpart(line, 0, LINE) .. ' …'
-  end
-  return line
-end
-
 ---The line below a text that is not all there.
 ---@param item callboard.Item
 ---@param lines integer? how many more
@@ -103,27 +93,25 @@ local function diff_color(line)
   return sign == '+' and 'CallboardAdded' or sign == '-' and 'CallboardRemoved' or nil
 end
 
+---@param line string
+---@param number integer
+---@return boolean the lines that name the files, which the card does already
+local function is_name(line, number)
+  return number < 3 and (vim.startswith(line, '--- ') or vim.startswith(line, '+++ '))
+end
+
 ---@param shown callboard.Line[]
 ---@param item callboard.Item
 ---@param change callboard.FileChange
 ---@param room integer lines
 local function diff(shown, item, change, room)
-  local all = text.lines((change.diff or ''):gsub('\n$', ''))
-  local from = 1
-  while
-    all[from]
-    and (vim.startswith(all[from], '--- ') or vim.startswith(all[from], '+++ '))
-    and from < 3
-  do
-    from = from + 1
-  end
+  local some = excerpt.of(change.diff or '', room, false, is_name)
   local target = { kind = 'change', path = change.path }
-  for i = from, math.min(#all, from + room - 1) do
-    shown[#shown + 1] =
-      { { M.BAR, 'CallboardDim' }, { cut(all[i]), diff_color(all[i]) }, target = target }
+  for _, line in ipairs(some.lines) do
+    shown[#shown + 1] = { { M.BAR, 'CallboardDim' }, { line, diff_color(line) }, target = target }
   end
-  if #all > from + room - 1 or change.truncated then
-    shown[#shown + 1] = M.more(item, #all > from + room - 1 and #all - from - room + 1 or nil)
+  if some.below > 0 or change.truncated then
+    shown[#shown + 1] = M.more(item, some.below > 0 and some.below or nil)
   end
 end
 
@@ -147,29 +135,25 @@ end
 ---@param item callboard.Item
 ---@param look callboard.Look
 local function output(shown, item, look)
-  local raw = item.text
   local running = not item.result
-  if running and #raw > 8192 then
-    raw = raw:sub(-8192):gsub('^[^\n]*\n', '', 1)
-  end
-  local all = text.lines((raw:gsub('[\r\n]+$', '')))
-  if #all == 1 and all[1] == '' then
-    return
-  end
   local room = running and math.min(RUNNING_LINES, look.fold_lines) or look.fold_lines
   -- Of a command the end matters; of what was read, the beginning.
-  local from_end = running or (item.call and item.call.kind == 'execute')
-  local from = from_end and math.max(1, #all - room + 1) or 1
-  if from > 1 then
-    shown[#shown + 1] = running and { { M.BAR .. '…', 'CallboardDim' } }
-      or M.more(item, from - 1, 'above')
+  local from_end = running or (item.call ~= nil and item.call.kind == 'execute')
+  local raw = running and item.text:sub(-RUNNING_BYTES) or item.text
+  local some = excerpt.of(raw, room, from_end)
+  if #some.lines == 0 then
+    return
+  elseif running and (some.above > 0 or #raw < #item.text) then
+    shown[#shown + 1] = { { M.BAR .. '…', 'CallboardDim' } }
+  elseif some.above > 0 then
+    shown[#shown + 1] = M.more(item, some.above, 'above')
   end
   local target = { kind = 'full', item = item }
-  for i = from, math.min(#all, from + room - 1) do
-    shown[#shown + 1] = { { M.BAR .. cut(all[i]), 'CallboardDim' }, target = target }
+  for _, line in ipairs(some.lines) do
+    shown[#shown + 1] = { { M.BAR .. line, 'CallboardDim' }, target = target }
   end
-  if not running and from + room - 1 < #all then
-    shown[#shown + 1] = M.more(item, #all - from - room + 1)
+  if not running and some.below > 0 then
+    shown[#shown + 1] = M.more(item, some.below)
   elseif item.blobs and not running then
     shown[#shown + 1] = M.more(item)
   end

@@ -103,36 +103,9 @@ local function create(opts)
   else
     begun[#begun + 1] = chat
   end
-  vim.api.nvim_create_autocmd('BufWipeout', {
-    buffer = chat.buf,
-    once = true,
-    callback = function()
-      forget(chat)
-      vim.schedule(function()
-        if vim.api.nvim_buf_is_valid(chat.input.buf) then
-          vim.api.nvim_buf_delete(chat.input.buf, { force = true })
-        end
-      end)
-    end,
-  })
-  vim.api.nvim_create_autocmd('BufUnload', {
-    buffer = chat.buf,
-    callback = function()
-      vim.schedule(function()
-        if vim.api.nvim_buf_is_loaded(chat.buf) then
-          chat.view:reset() -- `:edit` has emptied it
-        end
-      end)
-    end,
-  })
-  vim.api.nvim_create_autocmd('BufWinLeave', {
-    buffer = chat.buf,
-    callback = function()
-      vim.schedule(function()
-        layout.close_lonely(chat.input.buf, chat.buf)
-      end)
-    end,
-  })
+  require('callboard.ui.chat_events').watch(chat, function()
+    forget(chat)
+  end)
   return chat
 end
 
@@ -146,6 +119,17 @@ function M.began(chat)
   buffers.rename(chat.buf, 'callboard://chat/' .. chat.id)
   buffers.rename(chat.input.buf, 'callboard://input/' .. chat.id)
   require('callboard.status').refresh()
+end
+
+---Brings back the chats whose windows were restored, as from `:mksession`: they have names, and nothing else.
+function M.restore()
+  for _, win in ipairs(vim.api.nvim_list_wins()) do
+    local buf = vim.api.nvim_win_get_buf(win)
+    local id = vim.api.nvim_buf_get_name(buf):match('^callboard://%a+/(ses_[%w_]+)$')
+    if id and not by_id[id] then
+      require('callboard.ui.chat_events').dress(create({ id = id }))
+    end
+  end
 end
 
 ---The file that the person is at, and the lines that they have selected.
@@ -292,7 +276,9 @@ function M.add(opts)
   local item = wanted(opts.range, opts.path)
   if item then
     local chat = some()
-    chat.chips:add(item)
+    if chat:may_see(item) then
+      chat.chips:add(item)
+    end
     show(chat)
   end
 end
@@ -305,7 +291,9 @@ function M.ask(opts)
     return
   end
   local chat = some()
-  if opts.text then
+  if not chat:may_see(item) then
+    return
+  elseif opts.text then
     show(chat)
     chat:say({ text = opts.text, context = { item } })
   else

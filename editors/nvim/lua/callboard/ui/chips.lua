@@ -30,7 +30,6 @@ local function real(path)
     or path
 end
 
----@private
 ---@param path string
 ---@return boolean
 function Chips:is_seen(path)
@@ -59,6 +58,17 @@ function Chips:at(buf, first, last)
   if item then
     self.here, self.here_buf = item, buf
   end
+end
+
+---The person comes from a buffer to the input.
+---@param buf integer
+---@return boolean that is another place than before
+function Chips:come_from(buf)
+  if buf == self.here_buf then
+    return false -- what they had selected there is known
+  end
+  self:at(buf)
+  return buf == self.here_buf
 end
 
 ---@param item callboard.ContextItem

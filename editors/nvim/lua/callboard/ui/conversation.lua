@@ -288,6 +288,24 @@ function Conversation:begin(done)
   end)
 end
 
+---Whether its agent may see a file; if not, says so.
+---@param item callboard.ContextItem
+---@return boolean
+function Conversation:may_see(item)
+  local path = vim.uri_to_fname(item.uri)
+  if self.chips:is_seen(path) then
+    return true
+  end
+  local record = self:record()
+  notify.warn(
+    ('%s is outside of %s, where this session works: its agent may not see it. :%%Callboard send sends its text'):format(
+      vim.fn.fnamemodify(path, ':~'),
+      vim.fn.fnamemodify(record and record.cwd or self.cwd, ':~')
+    )
+  )
+  return false
+end
+
 ---@class callboard.Said
 ---@field text string
 ---@field delivery callboard.Delivery?

@@ -82,6 +82,14 @@ function M.plain_status(win, words)
   end
 end
 
+---Gives a window what its buffer needs.
+---@param win integer
+---@param kind 'chat'|'input'
+function M.dress(win, kind)
+  buffers.window_options(win, kind == 'chat' and TRANSCRIPT or INPUT)
+  M.plain_status(win, kind == 'chat' and 'Callboard%=%P ' or 'Write to the agent')
+end
+
 ---Shows a transcript: in the window that shows another one, or in a new one.
 ---@param buf integer
 ---@return integer win
@@ -97,8 +105,7 @@ function M.transcript(buf)
   if vim.api.nvim_win_get_buf(win) ~= buf then
     vim.api.nvim_win_set_buf(win, buf)
   end
-  buffers.window_options(win, TRANSCRIPT)
-  M.plain_status(win, 'Callboard%=%P ')
+  M.dress(win, 'chat')
   return win
 end
 
@@ -176,8 +183,7 @@ function M.input(buf, below)
   elseif vim.api.nvim_win_get_buf(win) ~= buf then
     vim.api.nvim_win_set_buf(win, buf)
   end
-  buffers.window_options(win, INPUT)
-  M.plain_status(win, 'Write to the agent')
+  M.dress(win, 'input')
   return win
 end
 
