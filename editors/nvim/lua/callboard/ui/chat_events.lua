@@ -23,31 +23,23 @@ local function on_end(chat, gone)
       end
     end)
   end
-  ---A buffer that is unloaded and loaded again at once was emptied by `:edit`.
-  ---@param buf integer
-  local function unloaded(buf)
-    if over or not vim.api.nvim_buf_is_loaded(buf) then
-      finish()
-    elseif buf == chat.buf then
-      chat.view:reset()
-    end
-  end
-  for _, buf in ipairs({ chat.buf, chat.input.buf }) do
-    vim.api.nvim_create_autocmd({ 'BufUnload', 'BufWipeout' }, {
-      buffer = buf,
-      callback = function(event)
-        if over or vim.v.exiting ~= vim.NIL then
-          return
-        elseif event.event == 'BufWipeout' then
+  vim.api.nvim_create_autocmd({ 'BufUnload', 'BufWipeout' }, {
+    buffer = chat.buf,
+    callback = function(event)
+      if over or vim.v.exiting ~= vim.NIL then
+        return
+      elseif event.event == 'BufWipeout' then
+        return finish()
+      end
+      vim.schedule(function()
+        if over or not vim.api.nvim_buf_is_loaded(chat.buf) then
           finish()
         else
-          vim.schedule(function()
-            unloaded(buf)
-          end)
+          chat.view:reset() -- `:edit` has emptied it
         end
-      end,
-    })
-  end
+      end)
+    end,
+  })
 end
 
 ---Where the person was before they came to the input.
