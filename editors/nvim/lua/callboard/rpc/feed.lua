@@ -186,8 +186,9 @@ function Feed:notification(method, params)
   if method ~= 'event/batch' and method ~= 'event/delta' and method ~= 'event/reset' then
     return false
   end
-  local following = self.by_id[params.subscriptionId]
-  if self.over[params.subscriptionId] then
+  local id = params.subscriptionId
+  local following = self.by_id[id or '']
+  if not id or self.over[id] then
     return true
   elseif not following then
     self:keep(method, params)
