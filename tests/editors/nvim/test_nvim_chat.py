@@ -289,11 +289,26 @@ def test_a_failed_turn_says_why_and_what_to_do(open_editor):
     assert text.count("The model is not there.") == 1
 
 
+DRAFTED = """
+local id = require('callboard.ui.chat').current()
+require('callboard.app').get():request('session/get', { sessionId = id }, function(_, got)
+  _G.drafted = got and got.draft and got.draft.answer or ''
+end)
+return _G.drafted or ''
+"""
+
+
+def drafted(editor) -> str:
+    """What the server has saved of the answer that streams, as of the last time that it was asked."""
+    return editor.lua(DRAFTED)
+
+
 def test_the_server_dies_in_mid_turn(open_editor):
     editor = chat(open_editor)
     say(editor, "hang")
     editor.wait_for("I begin, and")
     editor.keys("itypes on")
+    editor.wait_for(lambda: "I begin" in drafted(editor), what="the draft")  # else nothing keeps it
     editor.kill_server()
     editor.wait_for("reconnecting")
     editor.wait_for("idle")

@@ -63,27 +63,32 @@ function M.failed(doing, err)
   end
 end
 
----The same fault again within so long (ms) goes to the log alone.
-local REPEAT_MS = 10000
-
----@type table<string, integer> faults by what they say, and when they were told (ms)
-local faults = {}
+---The last fault of ours, when it was told (ms), and how often it has happened since.
+---@type string?
+local fault_told
+local fault_at, fault_count = 0, 0
+---The same fault is told again after so long (ms).
+local FAULT_MS = 10000
 
 ---@param fault any
-local function told(fault)
-  local line = tostring(fault):match('[^\n]*')
-  require('callboard.log').error('%s', debug.traceback(tostring(fault), 2))
-  vim.schedule(function()
-    local now = vim.uv.now()
-    if not faults[line] or now - faults[line] > REPEAT_MS then
-      faults[line] = now
-      M.warn(
-        ('something went wrong in the plugin; it goes on. :Callboard log has the details (%s)'):format(
-          line
-        )
-      )
-    end
-  end)
+local function broken(fault)
+  local now, line = vim.uv.now(), tostring(fault):match('[^\n]*')
+  if line == fault_told and now - fault_at < FAULT_MS then
+    -- What breaks with each of thousands of messages is told with the first.
+    fault_count = fault_count + 1
+    return
+  end
+  local log = require('callboard.log')
+  if fault_count > 0 then
+    log.error('%s: %d times more', fault_told, fault_count)
+  end
+  fault_told, fault_at, fault_count = line, now, 0
+  log.error('%s', debug.traceback(tostring(fault), 3))
+  M.warn(
+    ('something went wrong in the plugin; it goes on. :Callboard log has the details (%s)'):format(
+      line
+    )
+  )
 end
 
 ---Calls a function. A fault of ours goes to the log, is told in a line, and keeps nothing else from happening.
@@ -95,7 +100,7 @@ function M.guard(fn, ...)
   local args, count = { ... }, select('#', ...)
   return xpcall(function()
     return (fn(unpack(args, 1, count)))
-  end, told)
+  end, broken)
 end
 
 return M

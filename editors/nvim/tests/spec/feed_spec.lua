@@ -250,6 +250,7 @@ describe('following', function()
   it('leaves other notifications to others', function()
     assert.is_false(feed:notification('window/logMessage', { message = 'x' }))
     assert.is_true(batch('unknown', 'store.1', {}))
+    assert.is_true(feed:notification('event/delta', { text = 'of nobody' }))
   end)
 
   it('ends when it is closed', function()

@@ -71,8 +71,6 @@ function Feed:subscribe(following)
       end
     elseif err then
       self:refused(following, err)
-    elseif type(result.subscriptionId) ~= 'string' or type(result.cursor) ~= 'string' then
-      self:refused(following, { message = 'the server gave no subscription that can be read' })
     else
       self:subscribed(following, result)
     end
@@ -188,11 +186,9 @@ function Feed:notification(method, params)
   if method ~= 'event/batch' and method ~= 'event/delta' and method ~= 'event/reset' then
     return false
   end
-  if params.subscriptionId == nil then
-    return true
-  end
-  local following = self.by_id[params.subscriptionId]
-  if self.over[params.subscriptionId] then
+  local id = params.subscriptionId
+  local following = self.by_id[id or '']
+  if not id or self.over[id] then
     return true
   elseif not following then
     self:keep(method, params)
