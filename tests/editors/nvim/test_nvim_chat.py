@@ -32,7 +32,7 @@ rules:
     answer:
       - call: {tool: list_files, arguments: {path: .}}
   - name: listed
-    when: {last_tool: list_files}
+    when: {last_tool: list_files, last_user: look around}
     answer: "Seen: `notes.txt`."
   - name: large
     when: {last_user: large, step: 0}
@@ -49,8 +49,18 @@ rules:
     when: {last_user: fail}
     answer:
       - fail: {kind: modelUnavailable, message: "The model is not there."}
+  - name: many
+    when: {last_user: many, step: 0}
+    answer:
+MANY_CALLS
+  - name: did many
+    when: {last_tool: list_files}
+    answer: "That was a lot."
 default: "You said: {{last_user}}"
-"""
+""".replace(
+    "MANY_CALLS",
+    "\n".join("      - call: {tool: list_files, arguments: {path: .}}" for _ in range(60)),
+)
 
 
 def chat(open_editor, **settings):
@@ -416,6 +426,114 @@ def test_idle_is_idle(open_editor):
     editor.wait_for(lambda: timers() == 0)
 
 
+def test_what_was_before_is_loaded_on_demand(open_editor):
+    editor = chat(open_editor, options={"render": {"max_items": 20}})
+    say(editor, "the first thing")
+    editor.wait_for("You said: the first thing")
+    for _ in range(2):
+        say(editor, "many")
+        editor.wait_for("That was a lot.")
+        editor.wait_for("idle")
+        say(editor, "next")
+        editor.wait_for("You said: next")
+        editor.wait_for("idle")
+    again = open_editor(
+        scenario=SCENARIO, store=editor.store, options={"render": {"max_items": 20}}
+    )
+    again.lua("require('callboard.ui.chat').open(...)", session_id(editor))
+    again.wait_for("You said: next")
+    again.wait_for("idle")
+    to_chat(again)
+    again.keys("gg")
+    again.wait_for(re.compile(r"▲ \d+ and more earlier"))
+    assert "the first thing" not in transcript(again)
+
+    def older():
+        again.keys("gg<CR>")
+        return "the first thing" in transcript(again)
+
+    again.wait_for(older)
+    again.keys("gg")
+    again.wait_gone("▲")
+    text = transcript(again)
+    assert text.startswith("── You ──\nthe first thing\n")
+    assert text.count("── You ──") == 5
+    assert text.count("✓ List .") == 120
+
+
+def test_a_session_that_is_deleted_while_it_is_shown(open_editor):
+    editor = chat(open_editor)
+    say(editor, "hello")
+    editor.wait_for("── done")
+    other = open_editor(scenario=SCENARIO, store=editor.store)
+    other.lua(
+        "require('callboard.app').get():request('session/delete', { sessionId = ... }, function() end)",
+        session_id(editor),
+    )
+    editor.wait_for("this session was deleted")
+    editor.wait_for("lost")
+    editor.command("Callboard new")
+    say(editor, "another")
+    editor.wait_for("You said: another")
+
+
+@pytest.mark.parametrize("position", ["left", "bottom", "tab"])
+def test_where_the_chat_opens(open_editor, position):
+    editor = chat(open_editor, size=(80, 30), options={"window": {"position": position}})
+    say(editor, "hello")
+    editor.wait_for("You said: hello")
+    editor.keys("q")
+    editor.wait_gone("You said: hello")
+    assert editor.lua("return { #vim.api.nvim_list_tabpages(), #vim.api.nvim_list_wins() }") == [
+        1,
+        1,
+    ]
+    editor.command("Callboard toggle")
+    editor.wait_for("You said: hello")
+    editor.command("tabonly | only")  # the chat alone
+    editor.wait_for("You said: hello")
+    editor.wait_for("<CR> sends")
+    assert editor.lua("return #vim.api.nvim_list_wins()") == 2
+    editor.keys("q")
+    editor.wait_gone("<CR> sends")
+    assert editor.lua("return #vim.api.nvim_list_wins()") == 1
+    editor.command("Callboard toggle")
+    editor.wait_for("You said: hello")
+
+
+def test_a_stream_goes_on_while_nobody_looks(open_editor):
+    editor = chat(open_editor)
+    say(editor, "stream")
+    editor.wait_for("More and more")
+    editor.keys("q")
+    editor.wait_gone("More and more")
+    idle = "return require('callboard').status_table().running == 0"
+    editor.wait_for(lambda: editor.lua(idle))
+    editor.command("Callboard toggle")
+    editor.wait_for("The end.")
+    assert transcript(editor).count("The beginning.") == 1
+    # What was thought is folded in the new window, too.
+    assert "Of two lines." not in editor.text()
+
+
+def test_two_chats_take_turns_in_one_place(open_editor):
+    editor = chat(open_editor)
+    say(editor, "one")
+    editor.wait_for("You said: one")
+    editor.keys("ifor the first<Esc>")
+    first = session_id(editor)
+    editor.command("Callboard new")
+    editor.wait_gone("You said: one")
+    editor.wait_for(lambda: session_id(editor) not in (None, first))
+    say(editor, "two")
+    editor.wait_for("You said: two")
+    assert editor.lua("return #vim.api.nvim_tabpage_list_wins(0)") == 3
+    editor.lua("require('callboard.ui.chat').open(...)", first)
+    editor.wait_for("You said: one")
+    editor.wait_for("for the first")
+    editor.wait_gone("You said: two")
+
+
 BEAT = """
 local worst, beats = 0, 0
 local function used()
@@ -444,13 +562,13 @@ def test_20000_pieces_do_not_stall_who_types(open_editor, line):
     editor.lua(BEAT)
     say(editor, "pour")
     editor.keys("i")
-    typed = 0
+    typed = ""
     while "── done" not in editor.text():
         editor.keys("x")
-        typed += 1
-        editor.wait_for(lambda expected="x" * typed: input_text(editor) == expected)
+        typed += "x"
+        editor.wait_for(lambda wanted=typed: input_text(editor) == wanted)
     worst, beats = editor.lua("return { _G.worst_stall() }")
-    print(f"worst {worst:.1f} ms in {beats} beats, {typed} keys")
+    print(f"worst {worst:.1f} ms in {beats} beats, {len(typed)} keys")
     assert worst < 50
     text = transcript(editor)
     assert text.count("lorem") == 3334

@@ -57,8 +57,12 @@ function M.watch(chat, gone)
   vim.api.nvim_create_autocmd('BufWinLeave', {
     buffer = chat.buf,
     callback = function()
+      local only = vim.api.nvim_get_current_buf() == chat.input.buf
       vim.schedule(function()
-        layout.close_lonely(chat.input.buf, chat.buf)
+        -- `:only` in the input is for the chat as a whole.
+        if not (only and layout.rejoin(chat.input.buf, chat.buf)) then
+          layout.close_lonely(chat.input.buf, chat.buf)
+        end
       end)
     end,
   })

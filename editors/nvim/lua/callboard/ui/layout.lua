@@ -187,15 +187,39 @@ function M.input(buf, below)
   return win
 end
 
+---@param tab integer
+---@return integer[] windows that do not float
+local function ordinary_windows(tab)
+  return vim.tbl_filter(function(win)
+    return vim.api.nvim_win_get_config(win).relative == ''
+  end, vim.api.nvim_tabpage_list_wins(tab))
+end
+
+---Puts the transcript above an input that has this tab page for itself.
+---@param input integer
+---@param transcript integer
+---@return boolean done
+function M.rejoin(input, transcript)
+  local wins = ordinary_windows(0)
+  if #wins ~= 1 or vim.api.nvim_win_get_buf(wins[1]) ~= input then
+    return false
+  end
+  vim.cmd('aboveleft split')
+  vim.api.nvim_win_set_buf(0, transcript)
+  vim.api.nvim_set_current_win(wins[1])
+  vim.api.nvim_win_set_height(
+    wins[1],
+    math.floor(require('callboard.config').get().window.input_height)
+  )
+  return true
+end
+
 ---Takes windows off the screen; the last one of a tab page shows something else instead.
 ---@param wins integer[]
 function M.close(wins)
   for _, win in ipairs(wins) do
     if vim.api.nvim_win_is_valid(win) then
-      local tab = vim.api.nvim_win_get_tabpage(win)
-      local ordinary = vim.tbl_filter(function(other)
-        return vim.api.nvim_win_get_config(other).relative == ''
-      end, vim.api.nvim_tabpage_list_wins(tab))
+      local ordinary = ordinary_windows(vim.api.nvim_win_get_tabpage(win))
       if #ordinary > 1 or #vim.api.nvim_list_tabpages() > 1 then
         vim.api.nvim_win_close(win, true)
       else
