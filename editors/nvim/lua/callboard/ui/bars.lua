@@ -119,9 +119,9 @@ function Bars:draw()
     return winbar.text(head, at, width)
   end)
   local note = hint(head, chat.input.buf)
-  local bar = winbar.input(chat.chips:labels(), lhs('remove_context', 'gx'), note)
-  show(chat.input.buf, function()
-    return bar
+  local labels, remove = chat.chips:labels(), lhs('remove_context', 'gx')
+  show(chat.input.buf, function(width)
+    return winbar.input(labels, remove, note, width)
   end)
   self:tick()
 end
