@@ -57,9 +57,7 @@ def calm(editor: Editor) -> None:
     assert not editor.mode()["blocking"]
 
 
-@pytest.mark.parametrize(
-    "recording", ["approvals", "changed", "demo-group"]
-)
+@pytest.mark.parametrize("recording", ["approvals", "changed", "demo-group"])
 def test_a_server_that_lies_shows_no_traceback_and_stops_nobody(open_editor, recording):
     path = RECORDINGS / recording
     root = json.loads(path.with_suffix(".said.json").read_text("utf-8"))["sessions"][0]["session"][
@@ -101,9 +99,7 @@ def streaming(open_editor) -> Editor:
     return editor
 
 
-@pytest.mark.parametrize(
-    "command", ["windo bdelete!", "%bdelete!", "windo bwipeout!"]
-)
+@pytest.mark.parametrize("command", ["windo bdelete!", "%bdelete!", "windo bwipeout!"])
 def test_a_chat_that_was_deleted_while_it_streams_comes_back_whole(streaming, command):
     whole = buffers(streaming)
     streaming.command(command)

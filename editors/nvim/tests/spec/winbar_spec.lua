@@ -50,3 +50,26 @@ describe('the window bar', function()
     end
   end)
 end)
+
+describe('the bar of the input', function()
+  ---@param width integer
+  ---@return string
+  local function drawn_input(width)
+    local note = ':Callboard next answers, <CR> queues, g? helps'
+    local bar = winbar.input({ 'prices.py:1-2' }, 'gx', note, width)
+    local shown = vim.api.nvim_eval_statusline(bar, { maxwidth = width, use_winbar = true })
+    return (vim.trim(shown.str):gsub('%s%s+', '  '))
+  end
+
+  it('has all where there is room', function()
+    assert.equal(
+      '+ prices.py:1-2  (gx removes)  :Callboard next answers, <CR> queues, g? helps',
+      drawn_input(100)
+    )
+  end)
+
+  it('leaves out what is least wanted', function()
+    assert.equal('+ prices.py:1-2  :Callboard next answers, <CR> queues, g? helps', drawn_input(66))
+    assert.equal('+ prices.py:1-2  :Callboard next answers', drawn_input(48))
+  end)
+end)

@@ -18,17 +18,23 @@ Bars.__index = Bars
 ---@return callboard.Bars
 function M.new(chat)
   local self = setmetatable({ chat = chat }, Bars)
+  self:watch()
+  return self
+end
+
+---Follows the mode in the input that there is now.
+function Bars:watch()
+  local buf = self.chat.input.buf
   vim.api.nvim_create_autocmd({ 'InsertEnter', 'InsertLeave' }, {
-    buffer = chat.input.buf,
+    buffer = buf,
     callback = function()
       vim.schedule(function() -- the mode is another one only then
-        if vim.api.nvim_buf_is_valid(chat.input.buf) then
-          self:draw()
+        if vim.api.nvim_buf_is_valid(buf) then
+          notify.guard(self.draw, self)
         end
       end)
     end,
   })
-  return self
 end
 
 ---@return integer ms
@@ -113,9 +119,9 @@ function Bars:draw()
     return winbar.text(head, at, width)
   end)
   local note = hint(head, chat.input.buf)
-  local bar = winbar.input(chat.chips:labels(), lhs('remove_context', 'gx'), note)
-  show(chat.input.buf, function()
-    return bar
+  local labels, remove = chat.chips:labels(), lhs('remove_context', 'gx')
+  show(chat.input.buf, function(width)
+    return winbar.input(labels, remove, note, width)
   end)
   self:tick()
 end

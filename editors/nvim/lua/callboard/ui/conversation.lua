@@ -108,6 +108,7 @@ function Conversation:renew()
   self.input = Input.new('callboard://input/' .. (self.id or 'new'))
   self.input.history = history
   vim.b[self.input.buf].callboard_session = self.id
+  self.bars:watch()
   require('callboard.ui.chat_keys').set(self)
 end
 

@@ -111,7 +111,7 @@ end
 
 ---@param tab integer
 ---@return integer windows that are no floats
-local function ordinary(tab)
+local function windows_of(tab)
   return #vim.tbl_filter(function(win)
     return vim.api.nvim_win_get_config(win).relative == ''
   end, vim.api.nvim_tabpage_list_wins(tab))
@@ -126,7 +126,7 @@ local function keep_height(win)
     return
   end
   local tab = vim.api.nvim_win_get_tabpage(win)
-  local height, count = vim.api.nvim_win_get_height(win), ordinary(tab)
+  local height, count = vim.api.nvim_win_get_height(win), windows_of(tab)
   if count == kept.windows and vim.o.lines == kept.lines and height ~= kept.height then
     kept.wanted = height
   elseif count < kept.windows and vim.o.lines >= M.ROOM then
@@ -150,7 +150,7 @@ local function watch_height(win)
   vim.w[win].callboard_height = {
     wanted = height,
     height = height,
-    windows = ordinary(vim.api.nvim_win_get_tabpage(win)),
+    windows = windows_of(vim.api.nvim_win_get_tabpage(win)),
     lines = vim.o.lines,
   }
   vim.api.nvim_create_autocmd('WinResized', {

@@ -115,18 +115,29 @@ end
 ---Above the input: what goes along with what is sent, and how to send it.
 ---@param chips string[]
 ---@param remove string the key that takes the last of them away
----@param note string
+---@param note string what is least wanted of it stands last, after a comma
+---@param width integer of the window
 ---@return string
-function M.input(chips, remove, note)
+function M.input(chips, remove, note, width)
   local parts = {}
   for _, chip in ipairs(chips) do
-    parts[#parts + 1] = '+ ' .. text.bar(chip, 48)
+    parts[#parts + 1] = '+ ' .. text.one_line(chip, 48)
   end
   local left = table.concat(parts, '  ')
-  if #chips > 0 and remove ~= '' then
-    left = ('%s%%#CallboardDim#  (%s removes)'):format(left, text.bar(remove))
+  local how = #chips > 0 and remove ~= '' and ('(%s removes)'):format(remove) or ''
+  local function fits()
+    local taken = vim.fn.strdisplaywidth(left .. how .. note)
+    return taken + (how ~= '' and 5 or left ~= '' and 3 or 2) <= width
   end
-  return ('%%#CallboardPath# %s%%*%%=%%<%%#CallboardDim#%s %%*'):format(left, text.bar(note))
+  how = fits() and how or ''
+  while not fits() and note:find(', ', 1, true) do
+    note = note:match('^(.*), ')
+  end
+  return ('%%#CallboardPath# %s%%#CallboardDim#%s%%*%%=%%<%%#CallboardDim#%s %%*'):format(
+    text.bar(left),
+    how ~= '' and '  ' .. text.bar(how) or '',
+    text.bar(note)
+  )
 end
 
 return M
