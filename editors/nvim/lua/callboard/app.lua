@@ -212,7 +212,14 @@ end
 ---@param opts { once: boolean? }?
 ---@return fun() cancel
 function App:request(method, params, callback, opts)
-  return self.server:request(method, params, callback, opts)
+  return self.server:request(method, params, function(err, result)
+    if not err and type(result) ~= 'table' then
+      -- All that is asked here is answered with a table.
+      local words = 'the server gave no answer to %s that can be read'
+      err, result = { code = 0, message = words:format(method), data = {} }, nil
+    end
+    callback(err, result)
+  end, opts)
 end
 
 ---Asks for a change: with a key, so that a server that died before it answered can be asked again.

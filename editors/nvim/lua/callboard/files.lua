@@ -8,6 +8,8 @@ local M = {}
 ---Larger files are not read at once; neither does the server.
 M.MAX_BYTES = 16 * 1024 * 1024
 local SNIFF = 8192
+---No system has longer paths (bytes).
+local LONGEST = 4096
 
 ---How a text is spelled as bytes.
 ---@class callboard.Form
@@ -127,7 +129,7 @@ end
 ---@param path string
 ---@return string real with all links resolved, as far as it exists
 local function resolved(path)
-  local rest, here = '', vim.fs.normalize(path)
+  local rest, here = '', vim.fs.normalize(path, { expand_env = false })
   while true do
     local real = vim.uv.fs_realpath(here)
     if real then
@@ -148,6 +150,7 @@ end
 function M.inside(path, folders)
   if
     path:find('\0', 1, true)
+    or #path > LONGEST
     or path:find('/%.%./')
     or path:sub(1, 1) ~= '/' and not path:match('^%a:')
   then

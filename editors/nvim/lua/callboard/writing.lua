@@ -112,7 +112,10 @@ function M.write(path, content, form)
   end
   data = (form and form.mark or '') .. data
   local stat = vim.uv.fs_stat(path)
-  vim.fn.mkdir(vim.fs.dirname(path), 'p')
+  local made, unmade = pcall(vim.fn.mkdir, vim.fs.dirname(path), 'p')
+  if not made then
+    return (tostring(unmade):gsub('^.-:(E%d+:)', '%1'))
+  end
   local beside = ('%s.callboard-%d'):format(path, vim.uv.hrtime() % 1e9)
   local fd, fault = vim.uv.fs_open(beside, 'wx', stat and stat.mode % 4096 or 420)
   if not fd then

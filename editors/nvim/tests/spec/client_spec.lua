@@ -279,6 +279,37 @@ describe('a client', function()
     end)
   end
 
+  for name, close in pairs({ ['closes its stdout'] = 'exec >&-', ['closes its stdin'] = 'exec <&-' }) do
+    it('kills one that ' .. name .. ' and lives on', function()
+      local kept = process.MUTE_MS
+      process.MUTE_MS = 50
+      local client = start(printed({ method = 'before' }) .. close .. '\nexec sleep 60')
+      until_(function()
+        return #heard > 0
+      end)
+      client:notify('more', { text = ('x'):rep(1000000) })
+      until_(function()
+        client:notify('more')
+        return #exits > 0
+      end)
+      process.MUTE_MS = kept
+      assert.equal(9, exits[1].signal)
+    end)
+  end
+
+  it('lets one that says more than can be heard wait, and hears all of it', function()
+    local kept = Client.INBOX
+    Client.INBOX = 10
+    local frame =
+      framing.frame(vim.json.encode({ method = 'm', params = { text = ('x'):rep(1000) } }))
+    local path = vim.fn.tempname()
+    vim.fn.writefile(vim.split(frame:rep(2000), '\n', { plain = true }), path, 'b')
+    start('cat ' .. path)
+    ended()
+    Client.INBOX = kept
+    assert.equal(2000, #heard)
+  end)
+
   it('kills a program that prints garbage and does not go', function()
     start("trap '' TERM\necho garbage, and more\nwhile :; do sleep 1; done")
     assert.equal(9, ended().signal)

@@ -75,6 +75,11 @@ describe('the text of a file', function()
     end)
   end
 
+  it('is not written where no folder can be made, which is told', function()
+    local below = file('f.txt', '') .. '/deeper/f.txt'
+    assert.matches('E739', writing.write(below, { 'a\n' }))
+  end)
+
   it('is none where there is no file, and no text', function()
     assert.same({}, files.on_disk(folder .. '/none'))
     assert.equal('it is not text', files.on_disk(file('bin', 'a\0b')).fault)
@@ -184,6 +189,8 @@ describe('a path', function()
     assert.equal(folder .. '/sub/in.txt', inside('sub/in.txt'))
     assert.equal(folder .. '/sub/in.txt', inside('within/in.txt'))
     assert.equal(folder .. '/new/deep/file', inside('new/deep/file'))
+    assert.equal(folder .. '/$HOME.txt', inside('$HOME.txt'))
+    assert.is_nil(inside(('d/'):rep(3000)))
     assert.is_nil(inside('out/file'))
     assert.is_nil(inside('out/new/file'))
     assert.is_nil(inside('dangling'))

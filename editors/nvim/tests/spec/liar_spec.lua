@@ -173,3 +173,44 @@ describe('a fault', function()
     require('callboard.keys').forget(buf)
   end)
 end)
+
+describe('what waits', function()
+  local tail = require('callboard.ui.tail')
+
+  ---@param text string
+  local function lines(text)
+    local transcript = Reducer.new('s')
+    transcript.queue = { { id = 'q', kind = 'prompt', seq = 1, text = text } }
+    local shown = tail.lines({
+      transcript = transcript,
+      phase = 'live',
+      server = 'ready',
+      approvals = {},
+      keys = { edit = 'e', drop = 'x', steer = 's' },
+      cwd = '/',
+    })
+    return vim.list_slice(vim.tbl_map(require('callboard.ui.lines').text, shown), 3)
+  end
+
+  it('is shown by its first lines, however long it is', function()
+    assert.same({ '  - one' }, lines('\n  one  \n'))
+    assert.same({ '  - one', '    two', '    ' .. 'three' }, lines('one\r\ntwo\nthree'))
+    assert.same(
+      { '  - one', '    two', '    three', '    … 2 more lines' },
+      lines('one\ntwo\nthree\n\n5')
+    )
+  end)
+
+  it('costs no more than what is shown of it', function()
+    local long = ('some words to paste\n'):rep(250000)
+    local taken, visible = 0, text.visible
+    text.visible = function(value)
+      taken = taken + #value
+      return visible(value)
+    end
+    local shown = lines(long)
+    text.visible = visible
+    assert.equal('    … 249997 more lines', shown[4])
+    assert.is_true(taken < 10000)
+  end)
+end)

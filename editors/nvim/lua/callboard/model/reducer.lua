@@ -47,17 +47,18 @@ function M.apply(t, event)
   end
   t.last_seq = event.seq
   change.events[1] = event.type
-  local handler = on[event.type]
-  local ok, fault = true, nil
-  if handler then
-    ok, fault = pcall(handler, t, event, change)
-  end
+  local ok, fault = pcall(function()
+    local handler = on[event.type]
+    if handler then
+      handler(t, event, change)
+    end
+    streams.follow(t, event, change)
+  end)
   if not ok then
     -- One that holds what nobody thought of must not keep the others from being seen.
     change.fault = tostring(fault)
     items.notice(t, change, event, ('Something that cannot be shown (%s)'):format(event.type))
   end
-  streams.follow(t, event, change)
   return change
 end
 

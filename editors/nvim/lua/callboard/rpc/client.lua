@@ -42,6 +42,9 @@ Client.__index = Client
 ---Messages are handled for so long (ms) before keys and drawing have their turn.
 M.SLICE_MS = 8
 
+---So many messages may wait to be handled; the server says no more until half of them are.
+M.INBOX = 20000
+
 local STDERR_LINES = 20
 ---Of one line of stderr, so many bytes are kept.
 local STDERR_WIDTH = 2000
@@ -105,6 +108,9 @@ function Client:read(reader, chunk)
     self.last = self.last + 1
     self.inbox[self.last] = body
   end
+  if self.last - self.first >= M.INBOX then
+    self.process:hold(true)
+  end
   if self.last >= self.first and not self.draining then
     self.draining = true
     vim.schedule(function()
@@ -131,6 +137,9 @@ function Client:handle_next()
   end
   self.inbox[self.first] = nil
   self.first = self.first + 1
+  if self.last - self.first < M.INBOX / 2 then
+    self.process:hold(false)
+  end
   if type(body) == 'table' then
     self:refuse(body.fault)
     return true

@@ -71,6 +71,12 @@ function Feed:subscribe(following)
       end
     elseif err then
       self:refused(following, err)
+    elseif
+      type(result) ~= 'table'
+      or type(result.subscriptionId) ~= 'string'
+      or type(result.cursor) ~= 'string'
+    then
+      self:refused(following, { message = 'the server gave no subscription that can be read' })
     else
       self:subscribed(following, result)
     end

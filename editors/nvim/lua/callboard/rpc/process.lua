@@ -6,6 +6,8 @@ local M = {}
 
 ---A grandchild may hold the pipes open: so long (ms) what was written is waited for after the end.
 local LINGER_MS = 300
+---One that closes a pipe and lives on is of no use: so long (ms) its end is waited for.
+M.MUTE_MS = 2000
 
 ---@class callboard.rpc.ProcessHandlers All are called in callbacks of libuv.
 ---@field stdout fun(chunk: string)
@@ -17,6 +19,10 @@ local LINGER_MS = 300
 ---@field ended boolean the process is gone
 ---@field private handle uv.uv_process_t
 ---@field private stdin uv.uv_pipe_t
+---@field private muted uv.uv_timer_t?
+---@field private resume fun()
+---@field private stdout uv.uv_pipe_t
+---@field private held boolean? nothing is read of what it says
 local Process = {}
 Process.__index = Process
 
@@ -50,7 +56,7 @@ end
 function M.spawn(cmd, opts, handlers)
   local stdin, stdout, stderr =
     assert(vim.uv.new_pipe()), assert(vim.uv.new_pipe()), assert(vim.uv.new_pipe())
-  local self = setmetatable({ stdin = stdin, ended = false }, Process)
+  local self = setmetatable({ stdin = stdin, stdout = stdout, ended = false }, Process)
   local open, status, linger, over = 2, nil, nil, false
 
   local function finish()
@@ -61,12 +67,14 @@ function M.spawn(cmd, opts, handlers)
     for _, each in ipairs({ stdin, stdout, stderr, linger }) do
       close(each)
     end
+    close(self.muted)
     handlers.exit(status.code, status.signal)
   end
 
   local function exited(code, signal)
     self.ended, status = true, { code = code, signal = signal }
     close(self.handle)
+    self:hold(false)
     if open == 0 then
       return finish()
     end
@@ -83,6 +91,9 @@ function M.spawn(cmd, opts, handlers)
       open = fault and 0 or open - 1
       if open == 0 and status then
         finish()
+      elseif pipe == stdout then
+        self.resume = function() end
+        self:mute()
       end
     end)
   end
@@ -103,15 +114,47 @@ function M.spawn(cmd, opts, handlers)
     return nil, tostring(pid)
   end
   self.handle, self.pid = handle, pid --[[@as integer]]
-  read(stdout, handlers.stdout)
+  self.resume = function()
+    read(stdout, handlers.stdout)
+  end
+  self.resume()
   read(stderr, handlers.stderr)
   return self
+end
+
+---@private
+---It says nothing, or hears nothing, any more.
+function Process:mute()
+  if not self.ended and not self.muted then
+    self.muted = assert(vim.uv.new_timer())
+    self.muted:start(M.MUTE_MS, 0, function()
+      self:kill('sigkill')
+    end)
+  end
 end
 
 ---@param data string
 function Process:write(data)
   if not self.stdin:is_closing() then
-    self.stdin:write(data)
+    self.stdin:write(data, function(fault)
+      if fault then
+        self:mute()
+      end
+    end)
+  end
+end
+
+---Reads nothing more of what it says until it may: whoever says more than can be heard has to wait.
+---@param held boolean
+function Process:hold(held)
+  if held == (self.held or false) or self.stdout:is_closing() then
+    return
+  end
+  self.held = held
+  if held then
+    self.stdout:read_stop()
+  else
+    self.resume()
   end
 end
 

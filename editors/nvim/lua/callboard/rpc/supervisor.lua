@@ -3,6 +3,7 @@
 -- does nothing twice.
 local endings = require('callboard.rpc.endings')
 local log = require('callboard.log')
+local text = require('callboard.model.text')
 
 local M = {}
 
@@ -152,7 +153,12 @@ function Supervisor:launch()
   local client
   client, fault = self.env.start(found.cmd, {
     notification = self.env.notification,
-    request = self.env.request,
+    request = function(...)
+      if self.state == 'starting' then
+        return not self.refusal and self:another_program() -- as one that gives back what it reads
+      end
+      self.env.request(...)
+    end,
     exit = function(exit)
       self:exited(exit)
     end,
@@ -186,15 +192,37 @@ function Supervisor:refused(err)
 end
 
 ---@private
+function Supervisor:another_program()
+  self:refused({
+    message = ('%s is another program: it does not speak the protocol of Callboard. Set server.cmd, or correct what it names.'):format(
+      self.found.cmd[1]
+    ),
+  })
+end
+
+---@param version any
+---@return string? of versions with the same, each understands the other
+local function major(version)
+  return tostring(version):match('^(%d+)')
+end
+
+---@private
 ---@param result table
 function Supervisor:greeted(result)
   local handshake = vim.tbl_get(result or {}, 'capabilities', 'experimental', 'callboard')
   if type(handshake) ~= 'table' or not handshake.protocolVersion then
+    return self:another_program()
+  end
+  local spoken = require('callboard.protocol').PROTOCOL_VERSION
+  if major(handshake.protocolVersion) ~= major(spoken) then
+    local words = 'the server speaks version %s of the protocol'
     return self:refused({
-      message = ('%s is another program: it does not speak the protocol of Callboard. Set server.cmd, or correct what it names.'):format(
-        self.found.cmd[1]
-      ),
+      message = words:format(text.one_line(handshake.protocolVersion, 20)),
+      data = { kind = 'unsupportedVersion' },
     })
+  end
+  for _, name in ipairs({ 'serverInfo', 'features' }) do
+    handshake[name] = type(handshake[name]) == 'table' and handshake[name] or {}
   end
   self:timer()
   self.handshake, self.failure = handshake, nil
@@ -221,11 +249,6 @@ function Supervisor:ask(pending)
   self.asked[pending] = true
   pending.id = self.client:request(pending.method, pending.params, function(err, result)
     self.asked[pending] = nil
-    if not err and type(result) ~= 'table' then
-      -- All that is asked here is answered with a table.
-      local words = 'the server gave no answer to %s that can be read'
-      err, result = { code = 0, message = words:format(pending.method), data = {} }, nil
-    end
     if not pending.dropped then
       pending.callback(err, result)
     end

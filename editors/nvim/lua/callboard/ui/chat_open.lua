@@ -1,5 +1,6 @@
 -- What a line of a chat leads to: a file, a diff, all of a card, what was before.
 local buffers = require('callboard.ui.buffers')
+local files = require('callboard.files')
 local notify = require('callboard.notify')
 
 local M = {}
@@ -21,7 +22,8 @@ function M.open_file(path, line)
   end
   vim.api.nvim_set_current_win(buffers.file_window())
   local opened, fault = pcall(vim.cmd.edit, vim.fn.fnameescape(path))
-  if not opened then
+  -- A modeline, or an autocommand, may fail in a file that was opened all the same.
+  if not opened and files.buffer(path) ~= vim.api.nvim_get_current_buf() then
     notify.warn(('%s cannot be opened: %s'):format(path, tostring(fault):match('E%d+:.*') or fault))
   elseif line then
     pcall(vim.api.nvim_win_set_cursor, 0, { line, 0 })

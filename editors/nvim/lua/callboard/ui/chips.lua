@@ -140,7 +140,8 @@ function Chips:named(said, cwd)
   for path in (' ' .. said):gmatch('[%s%(%["\']@([^%s]+)') do
     path = path:gsub('[%.,;:!%?%)%]"\']+$', '')
     if path ~= '' then
-      local full = vim.fs.normalize(path:sub(1, 1) == '/' and path or vim.fs.joinpath(cwd, path))
+      local whole = path:sub(1, 1) == '/' and path or vim.fs.joinpath(cwd, path)
+      local full = vim.fs.normalize(whole, { expand_env = false })
       local stat = vim.uv.fs_stat(full)
       if stat and stat.type == 'file' and self:is_seen(full) then
         found[#found + 1] = { uri = vim.uri_from_fname(full) }

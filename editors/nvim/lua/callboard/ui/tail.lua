@@ -20,6 +20,8 @@ local M = {}
 local BOXES = { completed = '[x]', in_progress = '[>]' }
 ---Of a longer plan, what is done is only counted.
 local PLAN_LINES = 12
+---Lines of what waits.
+local WAITING_LINES = 3
 
 ---@param shown callboard.Line[]
 ---@param line callboard.Line
@@ -78,15 +80,19 @@ end
 ---@param target callboard.Target
 ---@return callboard.Line[]
 local function waiting(raw, mark, hl, target)
-  local all = text.lines(vim.trim(raw))
-  local shown = {}
-  for i = 1, math.min(#all, 3) do
-    local line = text.one_line(all[i], 200)
-    shown[i] = { { i == 1 and mark or '    ', hl }, { line, hl }, target = target }
+  -- It is drawn whenever something below the transcript changes: no more of megabytes is looked at than is shown.
+  local rest = vim.trim(raw):gsub('\r\n', '\n')
+  local shown, from = {}, 1
+  while from and #shown < WAITING_LINES do
+    local ends = rest:find('\n', from, true)
+    local line = text.one_line(rest:sub(from, (ends or #rest + 1) - 1), 200)
+    shown[#shown + 1] = { { #shown == 0 and mark or '    ', hl }, { line, hl }, target = target }
+    from = ends and ends + 1
   end
-  if #all > 3 then
+  if from then
+    local _, more = rest:sub(from):gsub('\n', '')
     shown[#shown + 1] =
-      { { ('    … %d more lines'):format(#all - 3), 'CallboardDim' }, target = target }
+      { { ('    … %d more lines'):format(more + 1), 'CallboardDim' }, target = target }
   end
   return shown
 end
