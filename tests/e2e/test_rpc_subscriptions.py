@@ -163,6 +163,69 @@ def test_a_cursor_that_is_not_of_this_store_is_refused_by_its_kind(server, work,
             assert refused.value.kind == "invalidCursor", cursor
 
 
+# --- the newest events first --------------------------------------------------------------------------
+
+
+def test_the_newest_page_goes_on_backwards_to_the_beginning(server, work):
+    sessions = [server.create(work) for _ in range(2)]
+    for n in range(4):
+        for session in sessions:
+            server.prompt(session, f"prompt {n}")
+            server.wait(session)
+    whole = server.events(sessions[0])
+    scope = {"kind": "session", "id": sessions[0]}
+    pages, before = [], "now"
+    while before is not None:
+        page = server.call("event/list", scope=scope, before=before, limit=3)
+        assert 0 < len(page["data"]) <= 3
+        pages.append(page["data"])
+        before = page.get("nextCursor")
+    assert pages[0] == whole[-3:]
+    assert [event for page in reversed(pages) for event in page] == whole
+    assert position(page["cursor"]) == head(server)
+    only = server.call("event/list", scope=scope, before="now", types=["turn_finished"], limit=1)
+    assert only["data"] == [event for event in whole if event["type"] == "turn_finished"][-1:]
+    assert only["nextCursor"]
+    created = server.create(work)
+    one = server.call("event/list", scope={"kind": "session", "id": created}, before="now")
+    assert (types(one["data"]), one.get("nextCursor")) == (["session_created"], None)
+
+
+def test_whoever_follows_from_the_newest_page_misses_nothing_that_another_process_commits(
+    start, work
+):
+    """The cursor of the page is that of before it was read: what came meanwhile is in both, and never in none."""
+    here, there = start(client_id="here"), start(client_id="there")
+    session = here.create(work)
+    scope = {"kind": "session", "id": session}
+    stop = threading.Event()
+
+    def write() -> None:
+        n = 0
+        while not stop.is_set():
+            there.call("session/update", sessionId=session, title=f"title {n}")
+            n += 1
+
+    writing = threading.Thread(target=write)
+    writing.start()
+    rounds: list[tuple[list[int], str]] = []
+    try:
+        while len({seqs[-1] for seqs, _ in rounds}) < 20:
+            page = here.call("event/list", scope=scope, before="now", limit=5)
+            followed = subscribe(here, "session", session, **{"from": page["cursor"]})
+            rounds.append(([event["seq"] for event in page["data"]], followed))
+            if len(rounds) > 1 and rounds[-1][0] == rounds[-2][0]:
+                here.call("event/unsubscribe", subscriptionId=rounds.pop()[1])
+    finally:
+        stop.set()
+        writing.join()
+    last = here.call("event/list", scope=scope, before="now", limit=1)["data"][0]
+    for seqs, followed in rounds:
+        live = [event["seq"] for event in up_to(here, followed, last["pos"])]
+        assert sorted({*seqs, *live}) == list(range(seqs[0], last["seq"] + 1))
+        assert live == list(range(live[0], last["seq"] + 1))
+
+
 # --- what they hold ----------------------------------------------------------------------------------
 
 
