@@ -325,7 +325,7 @@ def test_the_server_dies_in_mid_turn(open_editor):
     editor.wait_for("interrupted")
     text = transcript(editor)
     assert text.count("── You ──\nhang") == 1
-    assert text.count("I begin") == 1
+    assert text.count("I begin") <= 1  # as much of it as the server had kept
     assert input_text(editor) == "types on"
     editor.keys("<Esc>ddihello again<C-s><Esc>")
     editor.wait_for(re.compile("You said: .*hello again", re.DOTALL))
