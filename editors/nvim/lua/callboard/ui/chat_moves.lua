@@ -105,7 +105,20 @@ local function row_of_approval(chat, approval_id)
   end
 end
 
----Goes to an item, loading what was before until it is there; or to an approval that is in view.
+---@param chat callboard.Conversation
+---@param approval_id string?
+---@return boolean it is an agent's, whose call stands in another session
+local function is_of_agent(chat, approval_id)
+  local approval = approval_id
+    and require('callboard.model.approvals').get(chat.app.approvals, approval_id)
+  return approval ~= nil and approval.sessionId ~= chat.id
+end
+
+---How often it is looked again for what is not there yet: pages that are loaded, changes that come.
+local TRIES = 20
+
+---Goes to an item, loading what was before until it is there; or to an approval that is in view. What waits may
+---be known before the call that it is about: that comes in a moment.
 ---@param chat callboard.Conversation
 ---@param id string?
 ---@param approval_id string?
@@ -121,30 +134,32 @@ function M.go_to(chat, id, approval_id, tries)
     vim.api.nvim_win_set_cursor(win, { row + 1, 0 })
     return
   end
-  tries = tries or 0
+  tries = (tries or 0) + 1
   local function again()
     vim.schedule(function()
-      M.go_to(chat, id, approval_id, tries + 1)
+      M.go_to(chat, id, approval_id, tries)
     end)
   end
-  if session.phase == 'loading' then
-    local off
-    off = session:listen(function(update)
-      if update.phase and update.phase ~= 'loading' then
-        off()
-        again()
-      end
-    end)
-  elseif tries > 12 then
+  if tries > TRIES then
     notify.warn('it is too far back in this session. <CR> on the first line of the chat loads more')
   elseif id and session.transcript.by_id[id] then
     chat.view:widen(#session.transcript.items)
     again()
-  elseif id and not session.at_start then
+  elseif
+    session.phase == 'live'
+    and not session.at_start
+    and not is_of_agent(chat, approval_id)
+  then
     session:load_older(function(loaded)
       if loaded then
         again()
       end
+    end)
+  elseif session.phase ~= 'lost' then
+    local off
+    off = session:listen(function()
+      off()
+      again()
     end)
   end
 end

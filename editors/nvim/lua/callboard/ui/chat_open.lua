@@ -85,6 +85,10 @@ function M.diff(chat)
   if chat.id and path then
     return require('callboard.ui.changes').diff(chat.id, path)
   end
+  local waiting = chat:approval_here()
+  if waiting and waiting.subject.type == 'fileChange' then
+    return require('callboard.ui.diff').show_approval(waiting)
+  end
   notify.info('nothing was changed here. :Callboard changes lists what the session changed')
 end
 

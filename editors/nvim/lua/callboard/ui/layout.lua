@@ -110,9 +110,9 @@ function M.transcript(buf)
 end
 
 ---@param tab integer
----@return integer windows that are no floats
-local function windows_of(tab)
-  return #vim.tbl_filter(function(win)
+---@return integer[] windows that do not float
+local function ordinary(tab)
+  return vim.tbl_filter(function(win)
     return vim.api.nvim_win_get_config(win).relative == ''
   end, vim.api.nvim_tabpage_list_wins(tab))
 end
@@ -126,15 +126,18 @@ local function keep_height(win)
     return
   end
   local tab = vim.api.nvim_win_get_tabpage(win)
-  local height, count = vim.api.nvim_win_get_height(win), windows_of(tab)
+  local height, count = vim.api.nvim_win_get_height(win), #ordinary(tab)
   if count == kept.windows and vim.o.lines == kept.lines and height ~= kept.height then
     kept.wanted = height
   elseif count < kept.windows and vim.o.lines >= M.ROOM then
     local chat = vim.iter(vim.api.nvim_tabpage_list_wins(tab)):find(function(other)
       return vim.b[vim.api.nvim_win_get_buf(other)].callboard_kind == 'chat'
     end)
-    local room = height + (chat and vim.api.nvim_win_get_height(chat) or 0)
-    vim.api.nvim_win_set_height(win, math.max(1, math.min(kept.wanted, room - 3)))
+    -- Without a chat above it the lines would go to the command line.
+    if chat then
+      local room = height + vim.api.nvim_win_get_height(chat)
+      vim.api.nvim_win_set_height(win, math.max(1, math.min(kept.wanted, room - 3)))
+    end
   end
   vim.w[win].callboard_height = {
     wanted = kept.wanted,
@@ -150,7 +153,7 @@ local function watch_height(win)
   vim.w[win].callboard_height = {
     wanted = height,
     height = height,
-    windows = windows_of(vim.api.nvim_win_get_tabpage(win)),
+    windows = #ordinary(vim.api.nvim_win_get_tabpage(win)),
     lines = vim.o.lines,
   }
   vim.api.nvim_create_autocmd('WinResized', {
@@ -187,20 +190,12 @@ function M.input(buf, below)
   return win
 end
 
----@param tab integer
----@return integer[] windows that do not float
-local function ordinary_windows(tab)
-  return vim.tbl_filter(function(win)
-    return vim.api.nvim_win_get_config(win).relative == ''
-  end, vim.api.nvim_tabpage_list_wins(tab))
-end
-
 ---Puts the transcript above an input that has this tab page for itself.
 ---@param input integer
 ---@param transcript integer
 ---@return boolean done
 function M.rejoin(input, transcript)
-  local wins = ordinary_windows(0)
+  local wins = ordinary(0)
   if #wins ~= 1 or vim.api.nvim_win_get_buf(wins[1]) ~= input then
     return false
   end
@@ -219,8 +214,8 @@ end
 function M.close(wins)
   for _, win in ipairs(wins) do
     if vim.api.nvim_win_is_valid(win) then
-      local ordinary = ordinary_windows(vim.api.nvim_win_get_tabpage(win))
-      if #ordinary > 1 or #vim.api.nvim_list_tabpages() > 1 then
+      local others = #ordinary(vim.api.nvim_win_get_tabpage(win)) - 1
+      if others > 0 or #vim.api.nvim_list_tabpages() > 1 then
         vim.api.nvim_win_close(win, true)
       else
         vim.api.nvim_win_call(win, function()
