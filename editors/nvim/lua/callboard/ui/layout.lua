@@ -133,8 +133,10 @@ local function keep_height(win)
     local chat = vim.iter(vim.api.nvim_tabpage_list_wins(tab)):find(function(other)
       return vim.b[vim.api.nvim_win_get_buf(other)].callboard_kind == 'chat'
     end)
-    local room = height + (chat and vim.api.nvim_win_get_height(chat) or 0)
-    vim.api.nvim_win_set_height(win, math.max(1, math.min(kept.wanted, room - 3)))
+    if chat then -- without it, the lines would go to the command line
+      local room = height + vim.api.nvim_win_get_height(chat)
+      vim.api.nvim_win_set_height(win, math.max(1, math.min(kept.wanted, room - 3)))
+    end
   end
   vim.w[win].callboard_height = {
     wanted = kept.wanted,
