@@ -81,7 +81,9 @@ default: So be it.
     editor.command("Callboard send write")
     editor.wait_for(":Callboard next answers, <CR> queues, g? helps")
     editor.command("Callboard next")
-    editor.wait_for(lambda: editor.lua("return vim.bo.filetype") == "callboard-chat")
+    editor.wait_for(
+        lambda: "Create one.txt" in editor.lua("return vim.api.nvim_get_current_line()")
+    )
     editor.keys("gd")
     editor.wait_for("ga allow once")
     editor.wait_gone(":Callboard next")  # its chat is not in view, but it is
