@@ -81,6 +81,9 @@ default: So be it.
     editor.command("Callboard send write")
     editor.wait_for(":Callboard next answers, <CR> queues, g? helps")
     editor.command("Callboard next")
+    editor.wait_for(
+        lambda: "Create one.txt" in editor.lua("return vim.api.nvim_get_current_line()")
+    )
     editor.keys("gd")
     editor.wait_for("ga allow once")
     editor.wait_gone(":Callboard next")  # its chat is not in view, but it is
@@ -91,3 +94,14 @@ def test_lists_have_no_address_in_their_status_line(editor: Editor):
     editor.wait_for("No file was changed yet")
     editor.wait_for("g? helps   All")
     assert "callboard://changes" not in editor.text()
+
+
+def test_an_input_that_is_left_alone_takes_no_lines_from_the_screen(editor: Editor):
+    editor.keys("<C-w>k:q<CR>")
+    editor.wait_for(lambda: height(editor, "chat") == -1)
+    editor.wait_for(lambda: height(editor, "input") == -1)
+    assert editor.lua("return vim.o.cmdheight") == 1
+    editor.command("Callboard toggle")
+    editor.wait_for("Nothing was said yet")
+    assert editor.lua("return vim.o.cmdheight") == 1
+    assert height(editor, "chat") > 20
