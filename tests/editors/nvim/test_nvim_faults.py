@@ -135,3 +135,26 @@ def test_a_chat_that_was_edited_anew_is_filled_again(streaming):
     streaming.wait_for(lambda: "long" in streaming.buffer("callboard://chat"))
     streaming.wait_for("word after word")
     calm(streaming)
+
+
+PARAGRAPH = """
+chars_per_second: 4000
+rules:
+  - when: {last_user: long, step: 0}
+    answer:
+      - say: "word and word, "
+        repeat: 200
+      - say: "so it ends"
+      - hang: true
+default: "I heard: {{last_user}}"
+"""
+
+
+def test_a_paragraph_that_is_higher_than_the_window_is_followed_to_its_end(open_editor):
+    editor = open_editor(scenario=PARAGRAPH)
+    editor.command("Callboard new")
+    editor.command("Callboard send long")
+    editor.wait_for("so it ends")
+    editor.command("Callboard interrupt")
+    editor.wait_for("── stopped")
+    editor.wait_for("so it ends")

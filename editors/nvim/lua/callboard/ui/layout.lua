@@ -24,6 +24,7 @@ local TRANSCRIPT = {
   colorcolumn = '',
   cursorline = false,
   winfixwidth = true,
+  smoothscroll = true, -- a paragraph that is higher than the window could not be read to its end
 }
 
 local INPUT = {

@@ -63,13 +63,24 @@ local function stay(view, win, place)
   end)
 end
 
+---Where the cursor of who follows is: in the last line, and at its end where it is wider than the window, so that
+---the end of a paragraph that streams is in view however long it is.
+---@param view callboard.View
+---@param win integer
+---@return { [1]: integer, [2]: integer }
+local function ending(view, win)
+  local count = vim.api.nvim_buf_line_count(view.buf)
+  local last = vim.api.nvim_buf_get_lines(view.buf, count - 1, count, false)[1] or ''
+  return { count, #last > vim.api.nvim_win_get_width(win) and #last - 1 or 0 }
+end
+
 ---@param view callboard.View
 ---@param places callboard.Places
 function M.restore(view, places)
   for win, place in pairs(places.by_window) do
     if vim.api.nvim_win_is_valid(win) and vim.api.nvim_win_get_buf(win) == view.buf then
       if place.follows then
-        vim.api.nvim_win_set_cursor(win, { vim.api.nvim_buf_line_count(view.buf), 0 })
+        vim.api.nvim_win_set_cursor(win, ending(view, win))
       else
         stay(view, win, place)
       end
