@@ -177,10 +177,10 @@ end)
 describe('what waits', function()
   local tail = require('callboard.ui.tail')
 
-  ---@param text string
-  local function lines(text)
+  ---@param said string
+  local function lines(said)
     local transcript = Reducer.new('s')
-    transcript.queue = { { id = 'q', kind = 'prompt', seq = 1, text = text } }
+    transcript.queue = { { id = 'q', kind = 'prompt', seq = 1, text = said } }
     local shown = tail.lines({
       transcript = transcript,
       phase = 'live',
