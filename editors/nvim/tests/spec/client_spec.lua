@@ -281,7 +281,7 @@ describe('a client', function()
 
   for name, close in pairs({ ['closes its stdout'] = 'exec >&-', ['closes its stdin'] = 'exec <&-' }) do
     it('kills one that ' .. name .. ' and lives on', function()
-      local kept = process.MUTE_MS
+      local most = process.MUTE_MS
       process.MUTE_MS = 50
       local client = start(printed({ method = 'before' }) .. close .. '\nexec sleep 60')
       until_(function()
@@ -292,13 +292,13 @@ describe('a client', function()
         client:notify('more')
         return #exits > 0
       end)
-      process.MUTE_MS = kept
+      process.MUTE_MS = most
       assert.equal(9, exits[1].signal)
     end)
   end
 
   it('lets one that says more than can be heard wait, and hears all of it', function()
-    local kept = Client.INBOX
+    local most = Client.INBOX
     Client.INBOX = 10
     local frame =
       framing.frame(vim.json.encode({ method = 'm', params = { text = ('x'):rep(1000) } }))
@@ -306,7 +306,7 @@ describe('a client', function()
     vim.fn.writefile(vim.split(frame:rep(2000), '\n', { plain = true }), path, 'b')
     start('cat ' .. path)
     ended()
-    Client.INBOX = kept
+    Client.INBOX = most
     assert.equal(2000, #heard)
   end)
 
