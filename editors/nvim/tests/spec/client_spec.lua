@@ -65,6 +65,17 @@ describe('a process', function()
     assert.equal('line 2999 of what it says', out.stderr:match('([^\n]*)\n$'))
   end)
 
+  it('is read to its end, whoever holds its pipes', function()
+    local most = process.LINGER_MS
+    process.LINGER_MS = PATIENCE
+    local out = run('(sleep 0.2; echo late >&2) & exit 3')
+    until_(function()
+      return out.exits
+    end)
+    process.LINGER_MS = most
+    assert.same({ stdout = '', stderr = 'late\n', code = 3, signal = 0, exits = 1 }, out)
+  end)
+
   it('ends though a grandchild holds its pipes', function()
     local out, started = run('sleep 60 & echo $!; exit 0')
     until_(function()

@@ -124,6 +124,179 @@ describe('pages of a log', function()
   end)
 end)
 
+describe('pages of a made-up log', function()
+  ---A session that is as it might be: prompts wait, are changed, dropped and taken in together; calls ask; turns
+  ---end in all ways; and now and then all goes back to before a turn.
+  ---@param seed integer
+  ---@return callboard.Event[]
+  local function made(seed)
+    math.randomseed(seed)
+    local events, waiting, turns, turn, calls, asking = {}, {}, {}, nil, {}, {}
+    local function add(type, data)
+      local seq = #events + 1
+      events[seq] = {
+        seq = seq,
+        type = type,
+        data = data,
+        eventId = 'evt_' .. seq,
+        sessionId = 'ses_1',
+        at = 'at ' .. seq,
+        turnId = turn and turn.id,
+      }
+      return seq
+    end
+    local function admit()
+      if #waiting > 0 then
+        local count = math.random(1, #waiting)
+        local admits = vim.list_slice(waiting, 1, count)
+        waiting = vim.list_slice(waiting, count + 1)
+        add('ack', { admits = admits })
+        vim.list_extend(turn.admits, admits)
+      end
+    end
+    local steps = {
+      function()
+        local was = turn
+        turn = nil
+        local id = 'msg_' .. #events
+        local text = { { type = 'text', text = 'prompt ' .. #events } }
+        table.insert(
+          waiting,
+          add('message', { messageId = id, author = { kind = 'person' }, content = text })
+        )
+        turn = was
+      end,
+      function()
+        if #waiting > 0 then
+          local seq = waiting[math.random(#waiting)]
+          add(
+            'prompt_updated',
+            { seq = seq, content = { { type = 'text', text = 'changed ' .. #events } } }
+          )
+        end
+      end,
+      function()
+        if #waiting > 0 then
+          add(
+            'triggers_dropped',
+            { seqs = { table.remove(waiting, math.random(#waiting)) }, reason = 'x' }
+          )
+        end
+      end,
+      function()
+        if not turn and #waiting > 0 then
+          turn = { id = 'trn_' .. #events, admits = {} }
+          turn.first =
+            add('turn_started', { turnId = turn.id, model = 'm' .. #events, profile = 'p' })
+          admit()
+        elseif turn then
+          admit()
+        end
+      end,
+      function()
+        if turn then
+          local text =
+            { { type = 'thinking', text = 't' }, { type = 'text', text = 'answer ' .. #events } }
+          add(
+            'message',
+            { messageId = 'msg_' .. #events, author = { kind = 'agent' }, content = text }
+          )
+        end
+      end,
+      function()
+        if turn then
+          local id = 'call_' .. #events
+          calls[#calls + 1] = id
+          add('tool_call', { callId = id, name = 'run' })
+          if math.random(2) == 1 then
+            asking[id] = true
+            add(
+              'approval_request',
+              { approval = { approvalId = 'apr_' .. id, callId = id, state = 'pending' } }
+            )
+          end
+        end
+      end,
+      function()
+        local id = turn and next(asking)
+        if id then
+          asking[id] = nil
+          add(
+            'approval_decision',
+            { approvalId = 'apr_' .. id, callId = id, resolution = { outcome = 'allowed' } }
+          )
+        end
+      end,
+      function()
+        local id = turn and calls[1]
+        if id and not asking[id] then
+          table.remove(calls, 1)
+          add('tool_result', { callId = id, status = 'ok', text = 'result of ' .. id })
+        end
+      end,
+      function()
+        add('plan_updated', { entries = { { content = 'plan ' .. #events } } })
+      end,
+      function()
+        add('mode_changed', { mode = 'mode ' .. #events })
+      end,
+      function()
+        if turn and next(asking) and math.random(2) == 1 then
+          add('turn_parked', { turnId = turn.id })
+          add('turn_resumed', { turnId = turn.id })
+        elseif turn then
+          add('cancel_requested', { scope = 'turn', turnId = turn.id })
+        end
+      end,
+      function()
+        if turn and not next(asking) and #calls == 0 then
+          add('turn_finished', { turnId = turn.id, outcome = 'completed', usage = {} })
+          turns[#turns + 1] = turn
+          turn = nil
+        end
+      end,
+      function()
+        if not turn and #waiting == 0 and #turns > 0 then
+          local at = math.random(#turns)
+          local through, prompts = #events, {}
+          for i = at, #turns do
+            vim.list_extend(prompts, turns[i].admits)
+          end
+          add('session_rewound', {
+            beforeTurnId = turns[at].id,
+            beforeSeq = turns[at].first,
+            throughSeq = through,
+            turns = #turns - at + 1,
+            prompts = prompts,
+          })
+          turns = vim.list_slice(turns, 1, at - 1)
+        end
+      end,
+    }
+    for _ = 1, 120 do
+      steps[math.random(#steps)]()
+    end
+    return events
+  end
+
+  it('make what it makes read in order, however they are cut', function()
+    for seed = 1, 60 do
+      local events = made(seed)
+      local expected = seen(whole(made(seed)))
+      for _ = 1, 6 do
+        local cuts = {}
+        for i = 1, #events - 1 do
+          if math.random(5) == 1 then
+            cuts[#cuts + 1] = i
+          end
+        end
+        local about = ('log %d cut after %s'):format(seed, table.concat(cuts, ', '))
+        same(expected, seen(paged(events, cuts)), about)
+      end
+    end
+  end)
+end)
+
 describe('a transcript', function()
   each_session(function(name, id, said, events)
     it(('of %s, %s says what the server says'):format(name, id), function()

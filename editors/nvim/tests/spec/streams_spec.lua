@@ -263,6 +263,8 @@ describe('a stream', function()
     assert.equal('new', text('msg_9'))
     assert.is_nil(t.by_id.msg_8)
     assert.is_nil(t.by_id.msg_1)
+    delta(0, 'later')
+    assert.same({}, t.early)
   end)
 
   it('that was cut off and is in the log says so', function()

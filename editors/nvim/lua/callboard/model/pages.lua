@@ -89,9 +89,7 @@ local function know(t, before)
     end
   end
   for _, name in ipairs({ 'admitted', 'dropped', 'updated', 'decided', 'gone_prompts' }) do
-    for key, value in pairs(then_[name]) do
-      now[name][key] = value
-    end
+    now[name] = vim.tbl_extend('keep', now[name], then_[name])
   end
   vim.list_extend(now.gone, then_.gone)
   for approval_id in pairs(before.asking) do

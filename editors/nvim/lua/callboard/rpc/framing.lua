@@ -88,7 +88,7 @@ function Reader:feed(chunk)
     self.parts[#self.parts + 1] = chunk
     self.size = self.size + #chunk
   end
-  while self.size > 0 or self.wanted == 0 do
+  while self.size > 0 do
     if not self.wanted and not self:header() then
       break
     end

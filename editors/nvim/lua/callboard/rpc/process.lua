@@ -5,7 +5,7 @@
 local M = {}
 
 ---A grandchild may hold the pipes open: so long (ms) what was written is waited for after the end.
-local LINGER_MS = 300
+M.LINGER_MS = 300
 ---One that closes a pipe and lives on is of no use: so long (ms) its end is waited for.
 M.MUTE_MS = 2000
 
@@ -79,7 +79,7 @@ function M.spawn(cmd, opts, handlers)
       return finish()
     end
     linger = assert(vim.uv.new_timer())
-    linger:start(LINGER_MS, 0, finish)
+    linger:start(M.LINGER_MS, 0, finish)
   end
 
   local function read(pipe, handler)
