@@ -27,11 +27,11 @@ local MEMBERS = {
 }
 
 describe('a page', function()
-  local app, following, listeners, said, chosen, gather, apart
+  local app, following, listeners, said, chosen, gather, apart, select
 
   before_each(function()
     config.setup({})
-    app = fake_app.install()
+    app, select = fake_app.install(), vim.ui.select
     gather, apart = live.GATHER_MS, live.APART_MS
     live.GATHER_MS, live.APART_MS = 1, 1
     following, listeners = nil, {}
@@ -85,6 +85,7 @@ describe('a page', function()
     end
     vim.cmd('silent! only')
     package.loaded['callboard.ui.ask'] = nil
+    rawset(vim.ui, 'select', select)
     live.GATHER_MS, live.APART_MS = gather, apart
     app:restore()
   end)
