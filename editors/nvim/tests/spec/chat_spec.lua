@@ -391,6 +391,11 @@ describe('the plan', function()
     assert.matches('  … 18 more$', lines)
   end)
 
+  it('is one line while something is asked, which needs the room', function()
+    local entries = { { content = 'a', status = 'pending' } }
+    assert.matches('Plan: 0 of 1 done$', shown(entries, { state = 'waiting_approval' }))
+  end)
+
   it('goes when it is done and nothing runs', function()
     local done = { { content = 'a', status = 'completed' } }
     assert.is_nil(shown(done):find('Plan', 1, true))

@@ -235,6 +235,43 @@ describe('who reads', function()
     assert.equal(#view.lines(), vim.api.nvim_win_get_cursor(view.win)[1])
   end)
 
+  it('at the end has it at the end of the window, whatever comes above it or goes', function()
+    local transcript = running()
+    local view = show(transcript, { tail = { phase = 'live' } })
+    local height = vim.api.nvim_win_get_height(view.win)
+    local function filled()
+      local top, count = vim.fn.winsaveview().topline, #view.lines()
+      local used =
+        vim.api.nvim_win_text_height(view.win, { start_row = top - 1, end_row = count - 1 })
+      return top == 1 or used.all >= height - 1, top
+    end
+    transcript.plan = {}
+    for i = 1, 8 do
+      transcript.plan[i] = { content = 'step ' .. i, status = 'pending' }
+    end
+    view.view:update_tail()
+    view.view:flush()
+    vim.api.nvim_win_set_cursor(view.win, { #view.lines(), 0 })
+    for i = 1, 40 do
+      said(transcript, view.view, 'msg_b' .. i, 'answer ' .. i)
+      view.view:flush()
+      assert.is_true(filled())
+    end
+    assert.is_true(select(2, filled()) > 1)
+    -- A long list becomes a short one; a card folds.
+    transcript.plan = { { content = 'one', status = 'pending' } }
+    view.view:update_tail()
+    view.view:flush()
+    assert.is_true(filled())
+    call(transcript, view.view, 'call_1', table.concat(vim.fn.range(1, 20), '\n'))
+    view.view:flush()
+    assert.is_true(filled())
+    transcript.plan = {}
+    view.view:update_tail()
+    view.view:flush()
+    assert.is_true(filled())
+  end)
+
   it('elsewhere stays there', function()
     local view, transcript = long()
     vim.api.nvim_win_set_cursor(view.win, { 40, 0 })

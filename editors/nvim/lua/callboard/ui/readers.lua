@@ -74,13 +74,53 @@ local function ending(view, win)
   return { count, #last > vim.api.nvim_win_get_width(win) and #last - 1 or 0 }
 end
 
+---Lines of the screen that lines of the buffer take, with their folds and breaks.
+---@param win integer
+---@param first integer 1-based
+---@param last integer
+---@return integer
+local function height_of(win, first, last)
+  return vim.api.nvim_win_text_height(win, { start_row = first - 1, end_row = last - 1 }).all
+end
+
+---Goes to the end of the buffer. What stands there ends at the end of the window: lines that come above, or go,
+---would leave it at the top, with nothing below it.
+---@param view callboard.View
+---@param win integer
+local function follow(view, win)
+  local cursor = ending(view, win)
+  local count = cursor[1]
+  vim.api.nvim_win_set_cursor(win, cursor)
+  local room = vim.api.nvim_win_get_height(win) - (vim.wo[win].winbar ~= '' and 1 or 0)
+  vim.api.nvim_win_call(win, function()
+    if height_of(win, count, count) >= room then
+      return -- it scrolls to the cursor, within the line
+    end
+    local top = math.max(1, count - room + 1)
+    local height = height_of(win, top, count)
+    -- Up while folds leave room, down while breaks take it.
+    while top > 1 and height < room do
+      local above = math.max(1, top - (room - height))
+      height, top = height + height_of(win, above, top - 1), above
+    end
+    while top < count and height > room do
+      local fold = vim.fn.foldclosedend(top)
+      local last = fold ~= -1 and fold or top
+      height, top = height - height_of(win, top, last), last + 1
+    end
+    if vim.fn.winsaveview().topline ~= top then
+      vim.fn.winrestview({ topline = top, lnum = count, col = cursor[2] })
+    end
+  end)
+end
+
 ---@param view callboard.View
 ---@param places callboard.Places
 function M.restore(view, places)
   for win, place in pairs(places.by_window) do
     if vim.api.nvim_win_is_valid(win) and vim.api.nvim_win_get_buf(win) == view.buf then
       if place.follows then
-        vim.api.nvim_win_set_cursor(win, ending(view, win))
+        follow(view, win)
       else
         stay(view, win, place)
       end

@@ -31,7 +31,8 @@ end
 
 ---@param shown callboard.Line[]
 ---@param t callboard.Transcript
-local function plan(shown, t)
+---@param brief boolean its heading alone: what is asked needs the room
+local function plan(shown, t, brief)
   local entries = t.plan
   local done = 0
   for _, entry in ipairs(entries) do
@@ -42,6 +43,9 @@ local function plan(shown, t)
   end
   add(shown, { { '' } })
   add(shown, { { ('Plan: %d of %d done'):format(done, #entries), 'CallboardHeading' } })
+  if brief then
+    return
+  end
   local short = #entries > PLAN_LINES
   local left = 0
   for _, entry in ipairs(entries) do
@@ -189,7 +193,7 @@ function M.lines(state)
     add(shown, { { 'Nothing was said yet. Write below; g? tells the keys.', 'CallboardDim' } })
   end
   if t then
-    plan(shown, t)
+    plan(shown, t, t.turn ~= nil and t.turn.state == 'waiting_approval')
     asked(shown, state)
   end
   queue(shown, state)
