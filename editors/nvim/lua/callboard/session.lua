@@ -6,6 +6,7 @@ local Reducer = require('callboard.model.reducer')
 local Queue = require('callboard.model.queue')
 local log = require('callboard.log')
 local notify = require('callboard.notify')
+local reading = require('callboard.reading')
 
 local M = {}
 
@@ -23,20 +24,17 @@ local M = {}
 ---@field phase callboard.session.Phase
 ---@field fault string? why it is lost
 ---@field at_start boolean all of it is loaded
----@field private app callboard.App
----@field private oldest string? cursor before the first event that is loaded
+---@field app callboard.App
+---@field oldest string? cursor before the first event that is loaded
 ---@field private listeners fun(update: callboard.session.Update)[]
 ---@field private close_feed fun()?
----@field private loading_older boolean?
+---@field loading_older boolean?
 ---@field private drafting boolean?
 ---@field private gap integer? before which events were missing when all was read last
----@field private epoch integer of what is loaded: answers to what was asked before it count no more
+---@field epoch integer of what is loaded: answers to what was asked before it count no more
 ---@field private stranded boolean? it is lost for want of a server
 local Session = {}
 Session.__index = Session
-
----Events of the first page, and of each page before it.
-local PAGE = 200
 
 ---@param app callboard.App
 ---@param id string
@@ -56,7 +54,7 @@ function M.open(app, id)
   return self
 end
 
----@private
+---Tells those who listen.
 ---@param update callboard.session.Update
 function Session:tell(update)
   for _, listener in ipairs(vim.list_slice(self.listeners)) do
@@ -122,68 +120,12 @@ function Session:load()
       failed({ message = 'what the server sent of this session cannot be read.' })
     elseif epoch == self.epoch then
       self.app:put_session(got.session)
-      self:first_page(epoch, got.session, failed)
+      reading.newest(self, got.session, failed)
     end
   end)
 end
 
----@private
----@param epoch integer
----@param session callboard.Session
----@param failed fun(err: table)
-function Session:first_page(epoch, session, failed)
-  self.app:request('event/list', {
-    scope = { kind = 'session', id = self.id },
-    before = 'now',
-    limit = PAGE,
-  }, function(err, page)
-    if err then
-      return failed(err)
-    elseif epoch ~= self.epoch then
-      return
-    end
-    local transcript = Reducer.new(self.id)
-    local read = notify.guard(function()
-      for _, event in ipairs(page.data) do
-        self:apply(transcript, event)
-      end
-      Reducer.seed(transcript, session)
-    end)
-    if not read then
-      return failed({ message = 'what the server sent of this session cannot be read.' })
-    end
-    self.transcript = transcript
-    self.oldest, self.at_start = page.nextCursor, page.nextCursor == nil
-    self.phase, self.fault = 'live', nil
-    self:tell({
-      phase = 'live',
-      change = { items = {}, events = {}, reset = true, queue = true, head = true },
-    })
-    self:follow(page.cursor, epoch)
-    if not Reducer.has_plan(transcript) and not self.at_start then
-      self:last_plan(epoch)
-    end
-  end)
-end
-
----@private
----The plan may have been made before the first page.
----@param epoch integer
-function Session:last_plan(epoch)
-  self.app:request('event/list', {
-    scope = { kind = 'session', id = self.id },
-    types = { 'plan_updated' },
-    before = self.oldest,
-    limit = 1,
-  }, function(err, page)
-    local event = not err and page.data[#page.data] or nil
-    if event and epoch == self.epoch then
-      self:changed(Reducer.earlier_plan(self.transcript, event))
-    end
-  end)
-end
-
----@private
+---Follows it from a cursor on.
 ---@param cursor string
 ---@param epoch integer
 function Session:follow(cursor, epoch)
@@ -221,7 +163,7 @@ function Session:follow(cursor, epoch)
   })
 end
 
----@private
+---Takes an event into a transcript of it.
 ---@param transcript callboard.Transcript
 ---@param event callboard.Event
 ---@return callboard.Change?
@@ -273,7 +215,7 @@ function Session:events(events)
   end
 end
 
----@private
+---Tells of a change, and asks for what is missing.
 ---@param change callboard.Change?
 function Session:changed(change)
   if not change then
@@ -308,31 +250,7 @@ end
 ---Loads the page before what is there.
 ---@param done fun(loaded: boolean)?
 function Session:load_older(done)
-  done = done or function() end
-  if self.at_start or self.loading_older or not self.oldest then
-    return done(false)
-  end
-  self.loading_older = true
-  local epoch = self.epoch
-  self.app:request('event/list', {
-    scope = { kind = 'session', id = self.id },
-    before = self.oldest,
-    limit = PAGE,
-  }, function(err, page)
-    if epoch ~= self.epoch then
-      return done(false)
-    end
-    self.loading_older = false
-    if err then
-      notify.failed('load what came before', err)
-      return done(false)
-    end
-    self.oldest, self.at_start = page.nextCursor, page.nextCursor == nil
-    local read = notify.guard(function()
-      self:tell({ change = Reducer.older(self.transcript, page.data) })
-    end)
-    done(read)
-  end)
+  reading.older(self, done or function() end)
 end
 
 ---@class callboard.Prompt

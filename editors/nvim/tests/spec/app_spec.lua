@@ -14,6 +14,7 @@ describe('the app', function()
       'catalog',
       'questions',
       'session',
+      'reading',
       'config',
       'ui.approval',
     }) do
@@ -77,6 +78,7 @@ describe('the app', function()
       catalog = 1,
       questions = 1,
       session = 1,
+      reading = 1,
       config = 1,
     }) do
       package.loaded['callboard.' .. name] = kept[name]

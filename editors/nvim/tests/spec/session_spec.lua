@@ -8,7 +8,7 @@ describe('a session', function()
   local ID = 'ses_000001'
 
   before_each(function()
-    package.loaded['callboard.session'] = nil
+    package.loaded['callboard.session'], package.loaded['callboard.reading'] = nil, nil
     notify_kept = package.loaded['callboard.notify']
     notes = {}
     package.loaded['callboard.notify'] = {
@@ -50,7 +50,7 @@ describe('a session', function()
 
   after_each(function()
     package.loaded['callboard.notify'] = notify_kept
-    package.loaded['callboard.session'] = nil
+    package.loaded['callboard.session'], package.loaded['callboard.reading'] = nil, nil
   end)
 
   local function open()

@@ -2,6 +2,7 @@
 --
 -- Not `vim.lsp.rpc.start`: that shows a traceback when a server prints something else than a frame, and keeps
 -- the process's number and what it writes to stderr to itself; a person needs both to be helped.
+local complaints = require('callboard.rpc.complaints')
 local framing = require('callboard.rpc.framing')
 local log = require('callboard.log')
 local notify = require('callboard.notify')
@@ -32,8 +33,7 @@ local M = {}
 ---@field private draining boolean
 ---@field private babbles boolean? what it writes are frames no more
 ---@field private garbage string? the first that was of no use
----@field private stderr string[]
----@field private rest string the end of stderr that is no whole line yet
+---@field private complaints callboard.rpc.Complaints what it writes to stderr
 ---@field private gone boolean its end was told
 ---@field private stopper uv.uv_timer_t?
 local Client = {}
@@ -44,10 +44,6 @@ M.SLICE_MS = 8
 
 ---So many messages may wait to be handled; the server says no more until half of them are.
 M.INBOX = 20000
-
-local STDERR_LINES = 20
----Of one line of stderr, so many bytes are kept.
-local STDERR_WIDTH = 2000
 
 local DECODE = { luanil = { object = true, array = true } }
 
@@ -65,8 +61,7 @@ function M.start(cmd, opts, handlers)
     first = 1,
     last = 0,
     draining = false,
-    stderr = {},
-    rest = '',
+    complaints = complaints.new(),
     gone = false,
   }, Client)
   local reader = framing.reader()
@@ -75,7 +70,7 @@ function M.start(cmd, opts, handlers)
       self:read(reader, chunk)
     end,
     stderr = function(chunk)
-      self:complained(chunk)
+      self.complaints:add(chunk)
     end,
     exit = function(code, signal)
       vim.schedule(function()
@@ -215,43 +210,11 @@ function Client:handle(message)
 end
 
 ---@private
----@param chunk string
-function Client:complained(chunk)
-  local text = self.rest .. chunk
-  local whole, rest = text:match('^(.*\n)(.*)$')
-  if not whole then
-    whole, rest = '', text
-  end
-  if #rest > STDERR_WIDTH then
-    whole, rest = whole .. rest .. '\n', ''
-  end
-  self.rest = rest
-  for line in whole:gmatch('[^\r\n]+') do
-    self:complaint(line)
-  end
-end
-
----@private
----@param line string
-function Client:complaint(line)
-  line = line:sub(1, STDERR_WIDTH)
-  log.debug('server: %s', line)
-  table.insert(self.stderr, line)
-  if #self.stderr > STDERR_LINES then
-    table.remove(self.stderr, 1)
-  end
-end
-
----@private
 ---@param code integer
 ---@param signal integer
 function Client:exited(code, signal)
   log.info('the server %d ended: code %d, signal %d', self.pid, code, signal)
   self:kill_in()
-  if self.rest ~= '' then
-    self:complaint(self.rest)
-    self.rest = ''
-  end
   -- What it had said before is heard first, however much it is.
   repeat
     local more = self:handle_next()
@@ -261,7 +224,7 @@ function Client:exited(code, signal)
     code = code,
     signal = signal,
     garbage = self.garbage,
-    stderr = self.stderr,
+    stderr = self.complaints:lines(),
   })
 end
 

@@ -3,6 +3,7 @@
 -- does nothing twice.
 local endings = require('callboard.rpc.endings')
 local log = require('callboard.log')
+local requests = require('callboard.rpc.requests')
 local text = require('callboard.model.text')
 
 local M = {}
@@ -23,14 +24,6 @@ local M = {}
 ---@field exited fun(exit: callboard.rpc.Exit, expected: boolean)
 ---@field guard fun(fn: function, ...: any) calls it; what it throws keeps nothing else from happening
 
----@class callboard.rpc.Pending
----@field method string
----@field params table?
----@field callback fun(err: table?, result: any)
----@field id integer? of the request that is under way
----@field once boolean? is not asked again of another server
----@field dropped boolean? nobody wants to know any more
-
 ---@class callboard.rpc.Supervisor
 ---@field state callboard.rpc.State
 ---@field found callboard.rpc.Found?
@@ -39,8 +32,7 @@ local M = {}
 ---  it could be started, and said why it does not serve
 ---@field client callboard.rpc.Client?
 ---@field private env callboard.rpc.Environment
----@field private queue callboard.rpc.Pending[] not asked yet
----@field private asked table<callboard.rpc.Pending, true> and not answered
+---@field private requests callboard.rpc.Requests what was asked, and not answered yet
 ---@field private deaths integer[] when servers ended by themselves (ms)
 ---@field private untimed fun()?
 ---@field private stopping boolean the end of the server that runs is wanted
@@ -65,8 +57,7 @@ function M.new(env)
   return setmetatable({
     state = 'stopped',
     env = env,
-    queue = {},
-    asked = {},
+    requests = requests.new(env.guard),
     deaths = {},
     stopping = false,
   }, Supervisor)
@@ -96,16 +87,6 @@ function Supervisor:timer(ms, fn)
 end
 
 ---@private
----@param pending callboard.rpc.Pending
----@param message string
----@param data table
-function Supervisor:give_up(pending, message, data)
-  if not pending.dropped then
-    self.env.guard(pending.callback, { code = 0, message = message, data = data })
-  end
-end
-
----@private
 ---@param message string
 ---@param lines string[]?
 function Supervisor:fail(message, lines)
@@ -113,12 +94,8 @@ function Supervisor:fail(message, lines)
   self.failure = { message = message, lines = lines or {} }
   log.error('%s', message)
   self:become('failed')
-  local given_up = self.queue
-  self.queue = {}
-  for _, pending in ipairs(given_up) do
-    -- That there is none was told when it failed; not again of each that waited.
-    self:give_up(pending, message, { kind = 'noServer', told = true })
-  end
+  -- That there is none was told just now, when it failed; not again of each that waited.
+  self.requests:refuse(self.requests:waiting(), message, { kind = 'noServer', told = true })
 end
 
 ---Starts the server, unless one runs or is about to.
@@ -229,9 +206,7 @@ function Supervisor:greeted(result)
   self.client:notify('initialized')
   self:become('ready')
   self.env.ready(handshake)
-  local queue = self.queue
-  self.queue = {}
-  for _, pending in ipairs(queue) do
+  for _, pending in ipairs(self.requests:waiting()) do
     self:ask(pending)
   end
 end
@@ -239,20 +214,11 @@ end
 ---@private
 ---@param pending callboard.rpc.Pending
 function Supervisor:ask(pending)
-  if pending.dropped then
-    return
+  if self.state == 'ready' then
+    self.requests:ask(pending, self.client)
+  else
+    self.requests:wait(pending)
   end
-  if self.state ~= 'ready' then
-    self.queue[#self.queue + 1] = pending
-    return
-  end
-  self.asked[pending] = true
-  pending.id = self.client:request(pending.method, pending.params, function(err, result)
-    self.asked[pending] = nil
-    if not pending.dropped then
-      pending.callback(err, result)
-    end
-  end)
 end
 
 ---Asks the server, as soon as there is one.
@@ -271,16 +237,13 @@ function Supervisor:request(method, params, callback, opts)
   if self.state == 'failed' then
     local message = self.failure.message
     self.env.later(0, function()
-      self:give_up(pending, message, { kind = 'noServer' })
+      self.requests:refuse({ pending }, message, { kind = 'noServer' })
     end)
   else
     self:ask(pending)
   end
   return function()
-    pending.dropped = true
-    if pending.id and self.asked[pending] and self.client then
-      self.client:cancel(pending.id)
-    end
+    self.requests:drop(pending, self.client)
   end
 end
 
@@ -290,24 +253,6 @@ function Supervisor:notify(method, params)
   if self.state == 'ready' then
     self.client:notify(method, params)
   end
-end
-
----@private
----What was asked of a server that is gone is asked of the next one, before all that came later.
----@return callboard.rpc.Pending[] once those that are not
-function Supervisor:take_back()
-  local asked = vim.tbl_keys(self.asked)
-  self.asked = {}
-  table.sort(asked, function(a, b)
-    return a.id < b.id
-  end)
-  local again, once = {}, {}
-  for _, pending in ipairs(asked) do
-    pending.id = nil
-    table.insert(pending.once and once or again, pending)
-  end
-  self.queue = vim.list_extend(again, self.queue)
-  return once
 end
 
 ---@private
@@ -326,7 +271,7 @@ function Supervisor:exited(exit)
   }
   self.client, self.refusal, self.late, self.stopping = nil, nil, nil, false
   self.state = 'waiting' -- whoever asks from here on waits for the next one
-  local once = self:take_back()
+  local once = self.requests:take_back()
   self.env.exited(exit, expected)
   if self.leaving then
     self:become('stopped')
@@ -335,9 +280,7 @@ function Supervisor:exited(exit)
   else
     self:go_on(ending)
   end
-  for _, pending in ipairs(once) do
-    self:give_up(pending, 'the server has ended', { kind = 'serverGone' })
-  end
+  self.requests:refuse(once, 'the server has ended', { kind = 'serverGone' })
 end
 
 ---@private
