@@ -311,12 +311,12 @@ end
 ---@field text string
 ---@field delivery callboard.Delivery?
 ---@field context callboard.ContextItem[]?
----@field alone boolean? nothing goes along
+---@field alone callboard.Content[]? this goes along, and nothing else
 
 ---Sends what was said, with what goes along. What cannot be sent goes back to the input.
 ---@param said callboard.Said
 function Conversation:say(said)
-  local prompt = said.alone and { text = said.text, delivery = said.delivery }
+  local prompt = said.alone and { text = said.text, delivery = said.delivery, content = said.alone }
     or self.chips:prompt(said, self.cwd)
   local key = self.app:new_key()
   Queue.add(self.early, { key = key, text = said.text, delivery = said.delivery or 'auto' })

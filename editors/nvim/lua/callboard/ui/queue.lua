@@ -17,6 +17,10 @@ local function waiting(chat, target)
   end
   for _, item in ipairs(chat.session and chat.session.transcript.queue or {}) do
     if item.seq == target.item.seq then
+      if item.author and item.author.kind ~= 'person' then
+        notify.info('no person has said it; it can only wait')
+        return nil
+      end
       return item
     end
   end
@@ -44,32 +48,25 @@ local function remove(chat, item, done)
   }, done)
 end
 
----The content of a prompt that waits, with another text. What else it holds stays.
+---What a prompt that waits holds besides its text: files and images that go along.
 ---@param chat callboard.Conversation
 ---@param seq integer
----@param words string
----@param done fun(err: table?)
-local function update(chat, seq, words, done)
-  local app = require('callboard.app').get()
+---@param done fun(err: table?, blocks: callboard.Content[]?)
+local function besides(chat, seq, done)
   local function find(cursor)
-    app:request('session/queue', { sessionId = chat.id, cursor = cursor }, function(err, page)
+    local params = { sessionId = chat.id, cursor = cursor }
+    require('callboard.app').get():request('session/queue', params, function(err, page)
       if err then
         return done(err)
       end
       for _, prompt in ipairs(page.data) do
         if prompt.eventSeq == seq then
-          local content = { { type = 'text', text = text.utf8(words) } }
-          for _, block in ipairs(prompt.content) do
-            if block.type ~= 'text' then
-              content[#content + 1] = block
-            end
-          end
-          return app:request('session/queueUpdate', {
-            sessionId = chat.id,
-            eventSeq = seq,
-            content = content,
-            idempotencyKey = app:new_key(),
-          }, done)
+          return done(
+            nil,
+            vim.tbl_filter(function(block)
+              return block.type ~= 'text'
+            end, prompt.content)
+          )
         end
       end
       if page.nextCursor then
@@ -79,6 +76,26 @@ local function update(chat, seq, words, done)
     end)
   end
   find()
+end
+
+---Gives a prompt that waits another text. What else it holds stays.
+---@param chat callboard.Conversation
+---@param seq integer
+---@param words string
+---@param done fun(err: table?)
+local function update(chat, seq, words, done)
+  local app = require('callboard.app').get()
+  besides(chat, seq, function(err, blocks)
+    if err then
+      return done(err)
+    end
+    app:request('session/queueUpdate', {
+      sessionId = chat.id,
+      eventSeq = seq,
+      content = vim.list_extend({ { type = 'text', text = text.utf8(words) } }, blocks),
+      idempotencyKey = app:new_key(),
+    }, done)
+  end)
 end
 
 ---Changes what waits, in a window of its own: `:w` puts it back, `q` or `:q!` leaves it as it was.
@@ -176,14 +193,17 @@ function M.now(chat, target)
     return notify.info('it is told at the next step of the agent')
   elseif not chat.session.transcript.turn then
     return notify.info('no turn runs that could be steered; it is read next')
-  elseif #(item.attachments or {}) > 0 and item.context == nil then
-    return notify.warn('what goes along with it would be lost: drop it, and steer with words alone')
   end
-  remove(chat, item, function(err)
+  besides(chat, item.seq, function(err, blocks)
     if err then
       return failed(err, 'send it now')
     end
-    chat:say({ text = item.text, delivery = 'steer', alone = true })
+    remove(chat, item, function(fault)
+      if fault then
+        return failed(fault, 'send it now')
+      end
+      chat:say({ text = item.text, delivery = 'steer', alone = blocks })
+    end)
   end)
 end
 

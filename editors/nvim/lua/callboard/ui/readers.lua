@@ -108,8 +108,21 @@ local function follow(view, win)
       local last = fold ~= -1 and fold or top
       height, top = height - height_of(win, top, last), last + 1
     end
-    if vim.fn.winsaveview().topline ~= top then
-      vim.fn.winrestview({ topline = top, lnum = count, col = cursor[2] })
+    local skip = 0
+    if
+      top > 1
+      and height < room
+      and vim.wo[win].smoothscroll
+      and vim.fn.foldclosed(top - 1) == -1
+    then
+      -- The paragraph above is higher than what is left: its end is shown.
+      local width = vim.api.nvim_win_get_width(win) - vim.fn.getwininfo(win)[1].textoff
+      skip = (height_of(win, top - 1, top - 1) - (room - height)) * width
+      top = top - 1
+    end
+    local now = vim.fn.winsaveview()
+    if now.topline ~= top or now.skipcol ~= skip then
+      vim.fn.winrestview({ topline = top, skipcol = skip, lnum = count, col = cursor[2] })
     end
   end)
 end

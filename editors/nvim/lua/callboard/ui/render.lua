@@ -1,6 +1,6 @@
 -- What an item of the transcript looks like, as lines. It only looks at what it is given.
 local card = require('callboard.ui.card')
-local frames = require('callboard.model.frames')
+local speaker = require('callboard.ui.speaker')
 local stream = require('callboard.ui.stream')
 local text = require('callboard.model.text')
 
@@ -38,78 +38,6 @@ local M = {}
 ---| { kind: 'queued', item: callboard.Item }
 ---| { kind: 'outgoing', outgoing: callboard.Outgoing }
 
-local SPEAKING = { prompt = true, answer = true, thought = true, tool = true }
-
----The frame around what others said.
----@param item callboard.Item
----@return callboard.Framed?
-local function framed(item)
-  local frame = item.kind == 'prompt' and frames.open(item.text) or nil
-  local mine = not item.author or item.author.kind == 'person'
-  return frame and (not mine or frame.kind == 'interrupt') and frame or nil
-end
-
----@param name string?
----@return string
-local function called(name)
-  return text.one_line((not name or name == 'default') and 'Agent' or name, 40)
-end
-
----Who has written a prompt.
----@param item callboard.Item
----@param look callboard.Look
----@return string
-local function writer(item, look)
-  local author = item.author
-  if not author or author.kind == 'person' then
-    return 'You'
-  elseif author.kind == 'agent' then
-    return author.id ~= nil and author.id == look.parent and 'From its parent'
-      or 'From ' .. called(author.name)
-  end
-  local name = text.one_line(author.name, 40)
-  return name == author.kind and ('From the %s'):format(name)
-    or ('From %s %s'):format(text.one_line(author.kind, 20), name)
-end
-
----Who speaks: what a heading would say. Nil for what nobody says.
----@param item callboard.Item
----@param look callboard.Look
----@return string?
-local function speaker(item, look)
-  if not SPEAKING[item.kind] then
-    return nil
-  elseif item.kind == 'prompt' then
-    return writer(item, look)
-  elseif look.room then
-    return called(
-      item.author and item.author.name or (look.speakers or {})[item.turn_id or ''] or look.agent
-    )
-  end
-  return called(look.agent)
-end
-
----@param item callboard.Item
----@param look callboard.Look
----@return callboard.Line
-local function heading(item, look)
-  local said = speaker(item, look)
-  local frame = framed(item)
-  local notes = { item.steer and 'steered' or nil }
-  if frame then
-    notes[#notes + 1] = frame.kind == 'interrupt' and text.one_line(frame.attributes.kind or '', 20)
-      or frame.kind
-    notes[#notes + 1] = frame.attributes.status and text.one_line(frame.attributes.status, 20)
-  end
-  local note = #notes > 0 and (' (%s)'):format(table.concat(notes, ', ')) or ''
-  return {
-    {
-      ('── %s%s ──'):format(said, note),
-      said == 'You' and 'CallboardUser' or 'CallboardAgent',
-    },
-  }
-end
-
 ---A path as it is named where the agent works.
 ---@param path string
 ---@param look callboard.Look
@@ -146,7 +74,7 @@ local kinds = {}
 ---@param look callboard.Look
 ---@return callboard.Block
 function kinds.prompt(item, look)
-  local frame = framed(item)
+  local frame = speaker.framed(item)
   local block = { lines = stream.whole(frame and frame.body or item.text) }
   block.prose = { lines = #block.lines }
   for _, attachment in ipairs(item.attachments or {}) do
@@ -296,9 +224,9 @@ local function block_of(item, before, look)
   if before and not both_cards and not closes then
     above[#above + 1] = { { '' } }
   end
-  local said = speaker(item, look)
-  if said and (item.kind == 'prompt' or not before or speaker(before, look) ~= said) then
-    above[#above + 1] = heading(item, look)
+  local said = speaker.of(item, look)
+  if said and (item.kind == 'prompt' or not before or speaker.of(before, look) ~= said) then
+    above[#above + 1] = speaker.heading(item, look)
     block.heading = true
   end
   block.first = #above
@@ -324,7 +252,5 @@ function M.block(item, before, look)
   local words = ('✗ a %s that cannot be shown; :Callboard log says why'):format(item.kind)
   return { lines = { { { words, 'CallboardError' } } }, first = 0 }
 end
-
-M.speaker = speaker
 
 return M
