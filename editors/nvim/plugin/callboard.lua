@@ -19,8 +19,10 @@ end, {
 -- The windows of a chat, brought back by `:mksession`.
 vim.api.nvim_create_autocmd('SessionLoadPost', {
   callback = function()
-    if vim.fn.bufnr('^callboard://chat/ses_') ~= -1 then
-      require('callboard.ui.chat').restore()
+    for _, buf in ipairs(vim.api.nvim_list_bufs()) do
+      if vim.api.nvim_buf_get_name(buf):find('^callboard://') then
+        return require('callboard.ui.chat').restore()
+      end
     end
   end,
 })

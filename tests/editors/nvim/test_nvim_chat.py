@@ -341,10 +341,24 @@ def test_files_open_beside_the_chat(open_editor):
     assert "Seen:" in editor.text()
 
 
+OURS = """
+local kinds = vim.empty_dict()
+for _, buf in ipairs(vim.api.nvim_list_bufs()) do
+  local kind = vim.api.nvim_buf_get_name(buf):match('^callboard://(%a+)')
+  if kind then kinds[kind] = vim.bo[buf].buftype end
+end
+return kinds
+"""
+
+
 def test_a_session_of_vim_brings_nothing_that_fails(open_editor):
     editor = chat(open_editor)
     say(editor, "hello")
     editor.wait_for("── done")
+    editor.command("tabnew")
+    for page in ("agents", "tasks", "changes"):
+        editor.command(f"Callboard {page}")
+    editor.command("tabfirst")
     editor.command("mksession! saved.vim")
     id = session_id(editor)
     again = open_editor(
@@ -356,6 +370,7 @@ def test_a_session_of_vim_brings_nothing_that_fails(open_editor):
     again.wait_for("You said: hello")
     again.wait_for("idle")
     assert not re.search(r"E\d+:", again.messages())
+    again.wait_for(lambda: again.lua(OURS) == {"chat": "nofile", "input": "nofile"})
     again.lua("require('callboard.ui.chat').open(...)", id)
     say(again, "and again")
     again.wait_for("You said: and again")

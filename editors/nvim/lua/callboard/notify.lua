@@ -70,9 +70,21 @@ local fault_at, fault_count = 0, 0
 ---The same fault is told again after so long (ms).
 local FAULT_MS = 10000
 
+---What Neovim refuses for reasons of its own, and the way out.
+local REFUSED = {
+  E36 = 'there is no room for another window: close one, or make the screen larger',
+  E11 = 'not while the window of the command line is open: close it first',
+  E1513 = "this window keeps its buffer ('winfixbuf'): go to another one",
+  E565 = 'not while text is being changed; try again',
+}
+
 ---@param fault any
 local function broken(fault)
   local now, line = vim.uv.now(), tostring(fault):match('[^\n]*')
+  local refused = REFUSED[line:match('(E%d+):') or '']
+  if refused then
+    return M.warn(refused)
+  end
   if line == fault_told and now - fault_at < FAULT_MS then
     -- What breaks with each of thousands of messages is told with the first.
     fault_count = fault_count + 1

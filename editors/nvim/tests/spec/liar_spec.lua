@@ -214,3 +214,19 @@ describe('what waits', function()
     assert.is_true(taken < 10000)
   end)
 end)
+
+describe('what Neovim refuses', function()
+  it('is told with the way out', function()
+    local toast = require('callboard.ui.toast')
+    local kept, told = toast.show, nil
+    toast.show = function(message)
+      told = message
+    end
+    require('callboard.notify').guard(error, 'nvim_exec2(): Vim(split):E36: Not enough room', 0)
+    vim.wait(2000, function()
+      return told
+    end)
+    toast.show = kept
+    assert.matches('no room for another window', told)
+  end)
+end)

@@ -50,6 +50,7 @@ function M.head(chat)
   local record, t = chat:record(), chat.session and chat.session.transcript or nil
   local turn = t and t.turn
   local name = record and require('callboard.model.store').name(record)
+    or t and t.title
     or chat.title
     or 'New session'
   return {

@@ -122,14 +122,23 @@ function M.began(chat)
 end
 
 ---Brings back the chats whose windows were restored, as from `:mksession`: they have names, and nothing else.
+---Lists that were shown have no more than that, and go.
 function M.restore()
   for _, win in ipairs(vim.api.nvim_list_wins()) do
-    local buf = vim.api.nvim_win_get_buf(win)
-    local id = vim.api.nvim_buf_get_name(buf):match('^callboard://%a+/(ses_[%w_]+)$')
-    if id and not by_id[id] then
+    local name = vim.api.nvim_buf_get_name(vim.api.nvim_win_get_buf(win))
+    local kind, id = name:match('^callboard://(%a+)/(ses_[%w_]+)$')
+    if (kind == 'chat' or kind == 'input') and not by_id[id] then
       require('callboard.ui.chat_events').dress(create({ id = id }))
     end
   end
+  vim.schedule(function() -- not in an autocommand: their windows go, too
+    for _, buf in ipairs(vim.api.nvim_list_bufs()) do
+      local ours = vim.startswith(vim.api.nvim_buf_get_name(buf), 'callboard://')
+      if ours and not vim.b[buf].callboard then
+        pcall(vim.api.nvim_buf_delete, buf, { force = true })
+      end
+    end
+  end)
 end
 
 ---The file that the person is at, and the lines that they have selected.

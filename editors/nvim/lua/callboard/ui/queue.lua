@@ -24,14 +24,14 @@ local function waiting(chat, target)
       return item
     end
   end
-  notify.info('the agent has it already')
+  notify.info('it does not wait any more: the agent has it, or somebody dropped it')
 end
 
 ---@param err table
 ---@param doing string
 local function failed(err, doing)
   if GONE[err.data and err.data.kind] then
-    return notify.info('the agent has it already')
+    return notify.info('it does not wait any more: the agent has it, or somebody dropped it')
   end
   notify.failed(doing, err)
 end
