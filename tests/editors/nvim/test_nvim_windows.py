@@ -58,6 +58,19 @@ def test_a_screen_that_was_small_meanwhile_changes_nothing(editor: Editor):
     editor.wait_for(lambda: (height(editor, "input"), height(editor, "chat")) == before)
 
 
+def test_a_screen_of_five_lines_does_not_end_neovim(editor: Editor):
+    """Neovim aborts where windows of a fixed height have no room, so ours have none."""
+    editor.command("Callboard changes")
+    editor.wait_for("No file was changed yet")
+    editor.call("nvim_ui_try_resize", 120, 5)
+    editor.wait_for(lambda: editor.lua("return vim.o.lines") < 20)  # it takes no fewer than it needs
+    editor.command("redraw!")
+    editor.call("nvim_ui_try_resize", 120, 40)
+    editor.wait_for(lambda: editor.lua("return vim.o.lines") == 40)
+    editor.keys("q")
+    editor.wait_gone("No file was changed yet")
+
+
 def test_the_bar_of_the_input_names_keys_that_work_in_its_mode(editor: Editor):
     editor.wait_for("<CR> sends, g? helps")
     editor.keys("i")

@@ -39,7 +39,6 @@ local INPUT = {
   colorcolumn = '',
   cursorline = false,
   fillchars = 'eob: ',
-  winfixheight = true,
 }
 
 ---@return integer columns
