@@ -63,7 +63,9 @@ def test_a_screen_of_five_lines_does_not_end_neovim(editor: Editor):
     editor.command("Callboard changes")
     editor.wait_for("No file was changed yet")
     editor.call("nvim_ui_try_resize", 120, 5)
-    editor.wait_for(lambda: editor.lua("return vim.o.lines") < 20)  # it takes no fewer than it needs
+    editor.wait_for(
+        lambda: editor.lua("return vim.o.lines") < 20
+    )  # it takes no fewer than it needs
     editor.command("redraw!")
     editor.call("nvim_ui_try_resize", 120, 40)
     editor.wait_for(lambda: editor.lua("return vim.o.lines") == 40)

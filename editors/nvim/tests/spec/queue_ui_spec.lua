@@ -77,7 +77,7 @@ describe('what waits', function()
       return nil, { message = 'taken', data = { kind = 'promptTaken' } }
     end
     edit('other')
-    assert.matches('the agent has it already', app:told())
+    assert.matches('it does not wait any more', app:told())
     assert.equal('other', chat.back)
   end)
 
@@ -121,7 +121,7 @@ describe('what waits', function()
   it('says so when it does not wait any more, or not yet', function()
     chat.session.transcript.queue = {}
     queue.drop(chat, target())
-    assert.matches('the agent has it already', app:told())
+    assert.matches('it does not wait any more', app:told())
     queue.drop(chat, { kind = 'outgoing', outgoing = { key = 'k', text = 'x' } })
     assert.matches('on its way', app:told())
   end)
