@@ -93,7 +93,7 @@ def play(screen: Terminal) -> None:
     screen.shows("it again.")
     screen.frame(2.5)
     screen.keys("Escape", "Enter")
-    screen.shows("Allow once")
+    screen.shows("1 once")
     screen.frame(4)
     screen.keys("C-w", "k", "[a", "gd")
     screen.until(lambda text: text.count("def total") > 1, "the diff")
@@ -135,11 +135,20 @@ def recorded(folder: Path) -> list[Frame]:
         return screen.frames
 
 
+def _neutral(line: str, hidden: list[tuple[str, str]]) -> str:
+    """The line without the names of this machine, as wide as it was."""
+    for text, instead in hidden:
+        while text in line:
+            at = line.index(text) + len(instead)
+            line = line.replace(text, instead, 1)
+            gap = line.find("   ", at)
+            line = line[:gap] + " " * (len(text) - len(instead)) + line[gap:]
+    return line
+
+
 def drawn(frame: Frame, number: int, hidden: list[tuple[str, str]]) -> str:
     """One frame as an SVG of its own."""
-    ansi = frame.screen.rstrip("\n")
-    for text, instead in hidden:
-        ansi = ansi.replace(text, instead)
+    ansi = "\n".join(_neutral(line, hidden) for line in frame.screen.rstrip("\n").split("\n"))
     console = Console(width=COLUMNS, record=True, file=open(os.devnull, "w"), force_terminal=True)  # noqa: SIM115, PTH123
     console.print(Text.from_ansi(ansi), no_wrap=True, overflow="crop")
     svg = console.export_svg(title="nvim", unique_id=f"frame{number}")
