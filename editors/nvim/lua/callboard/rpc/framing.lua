@@ -4,8 +4,9 @@ local M = {}
 ---A header block larger than this (bytes) is no header.
 M.HEADER_LIMIT = 8192
 
----Whoever announces more than this (bytes) is no server of ours.
-M.BODY_LIMIT = 1024 * 1024 * 1024
+---Whoever announces more than this (bytes) is no server of ours: they send pages of a megabyte or so, and a frame
+---that is read at once keeps the editor for as long as it takes to read it.
+M.BODY_LIMIT = 64 * 1024 * 1024
 
 ---So much (bytes) of what is no frame is told.
 local SHOWN = 200
