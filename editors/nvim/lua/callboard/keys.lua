@@ -152,36 +152,13 @@ function M.help()
   local lines = M.lines(buf)
   lines[#lines + 1] = ''
   lines[#lines + 1] = ' :help callboard has the rest.'
-  local width = 20
-  for _, text in ipairs(lines) do
-    width = math.max(width, vim.fn.strdisplaywidth(text) + 1)
-  end
-  local scratch = vim.api.nvim_create_buf(false, true)
-  vim.api.nvim_buf_set_lines(scratch, 0, -1, false, lines)
-  vim.bo[scratch].modifiable = false
-  vim.bo[scratch].bufhidden = 'wipe'
-  vim.bo[scratch].filetype = 'callboard-help'
-  width = math.min(width, vim.o.columns - 4)
-  local height = math.max(1, math.min(#lines, vim.o.lines - 6))
-  local win = vim.api.nvim_open_win(scratch, true, {
-    relative = 'editor',
-    row = math.max(0, math.floor((vim.o.lines - height) / 2) - 1),
-    col = math.max(0, math.floor((vim.o.columns - width) / 2)),
-    width = width,
-    height = height,
-    style = 'minimal',
-    border = 'rounded',
-    title = ' Keys ',
-  })
-  local function close()
-    if vim.api.nvim_win_is_valid(win) then
-      vim.api.nvim_win_close(win, true)
-    end
-  end
-  for _, lhs in ipairs({ 'q', '<Esc>', 'g?' }) do
-    vim.keymap.set('n', lhs, close, { [BUFFER] = scratch, nowait = true })
-  end
-  vim.api.nvim_create_autocmd('WinLeave', { buffer = scratch, once = true, callback = close })
+  local shown = vim.tbl_map(function(line)
+    return { { line } }
+  end, lines)
+  local win = require('callboard.ui.float').open('Keys', shown, 'callboard-help')
+  vim.keymap.set('n', 'g?', function()
+    vim.api.nvim_win_close(win, true)
+  end, { [BUFFER] = vim.api.nvim_win_get_buf(win), nowait = true })
 end
 
 return M
