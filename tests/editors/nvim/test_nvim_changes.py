@@ -572,6 +572,8 @@ def test_mappings_that_a_language_server_brings_late_give_way_and_stay(begin):
     editor.wait_for("before")
     editor.command("nnoremap <buffer> gr <Cmd>let g:theirs = 1<CR>")
     editor.lua("vim.api.nvim_exec_autocmds('LspAttach', { data = { client_id = 1 }, buffer = 0 })")
+    # Ours comes back behind all that other plugins map when the server attaches, so not at once.
+    editor.wait_for(lambda: editor.lua("return vim.fn.maparg('gr', 'n'):find('theirs') == nil"))
     editor.keys("gr")
     editor.wait_for(lambda: text_of(editor, "app.txt") == APP)
     editor.command("Callboard! accept")
