@@ -22,6 +22,7 @@ import { Feed } from "./server/feed";
 import type { RequestOptions, Supervisor, SupervisorEnvironment } from "./server/supervisor";
 import { Supervisor as NewSupervisor } from "./server/supervisor";
 import { OpenSession } from "./session";
+import type { Stop } from "./stopping";
 
 /** What of the supervisor's environment belongs to the editor; the rest is the app's. */
 export type ServerEnvironment = Omit<
@@ -80,6 +81,10 @@ export class App {
   readonly server: Supervisor;
   readonly feed: Feed;
   readonly questions: Questions;
+  /** By session. */
+  readonly stopping = new Map<string, Stop>();
+  /** Roots whose agents are known to be a group. */
+  readonly groups = new Set<string>();
   /** A server was there before the one that is there. */
   greeted = false;
   readonly #topics: { [T in Topic]: Listeners<Topics[T]> };

@@ -3,7 +3,7 @@ import type { Approval, Event, ScopeKind } from "@callboard/protocol";
 import { isKnownEvent } from "@callboard/protocol";
 import type { App } from "./app";
 import { addApproval, forgetApprovals, replaceApprovals } from "./model/approvals";
-import { putSession, removeSession } from "./model/store";
+import { removeSession, replaceSessions } from "./model/store";
 import { explain, kindOf } from "./server/errors";
 
 /** So many sessions are listed, the newest. */
@@ -11,17 +11,7 @@ export const LISTED = 100;
 
 async function listSessions(app: App): Promise<void> {
   const page = await app.request("session/list", { limit: LISTED }, { once: true });
-  for (const session of app.sessions.byId.values()) {
-    // Agents are no part of the list: what is known of them stays.
-    if (session.parentId == null) {
-      removeSession(app.sessions, session.sessionId);
-    }
-  }
-  for (const session of page.data) {
-    putSession(app.sessions, session);
-  }
-  app.sessions.loaded = true;
-  app.sessions.more = page.nextCursor != null;
+  replaceSessions(app.sessions, page.data, page.nextCursor != null);
   app.sessions.cursor = page.nextCursor ?? undefined;
   app.tell("sessions", undefined);
 }
