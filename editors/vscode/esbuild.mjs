@@ -1,54 +1,64 @@
 // Two kinds of bundles: the extension, which runs in Node, and the pages of its webviews.
+//   node esbuild.mjs                 into dist, with source maps
+//   node esbuild.mjs --release DIR   into DIR/dist, as packed
 import { build } from "esbuild";
 import { copyFile, mkdir } from "node:fs/promises";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
 const protocol = fileURLToPath(
   new URL("../../rpc_schema/generated/typescript/callboard.ts", import.meta.url),
 );
-const release = process.argv.includes("--release");
 
 /** What every bundle has in common. */
 export const common = {
   absWorkingDir: here,
   bundle: true,
-  minify: release,
-  sourcemap: !release,
   legalComments: "none",
   logLevel: "warning",
   alias: { "@callboard/protocol": protocol },
 };
 
-export async function bundles() {
-  await build({
-    ...common,
-    entryPoints: ["src/extension.ts"],
-    outfile: "dist/extension.cjs",
-    platform: "node",
-    target: "node20",
-    format: "cjs",
-    external: ["vscode"],
-  });
-  await build({
-    ...common,
-    entryPoints: { chat: "webview/chat/main.tsx", board: "webview/board/main.tsx" },
-    outdir: "dist/webview",
-    platform: "browser",
-    target: "es2022",
-    format: "iife",
-    jsx: "automatic",
-    jsxImportSource: "preact",
-  });
-  await mkdir(`${here}/dist/webview`, { recursive: true });
+/** How code that runs in an extension host is bundled. */
+export const forHost = { ...common, platform: "node", target: "node20", format: "cjs" };
+
+/** How code that runs in a webview is bundled. */
+export const forPage = {
+  ...common,
+  platform: "browser",
+  target: "es2022",
+  format: "iife",
+  jsx: "automatic",
+  jsxImportSource: "preact",
+};
+
+/** Writes all that the extension runs into `folder`. */
+export async function bundles(folder, release) {
+  const kind = { minify: release, sourcemap: !release };
+  const pages = join(folder, "webview");
+  await Promise.all([
+    build({
+      ...forHost,
+      ...kind,
+      entryPoints: ["src/extension.ts"],
+      outfile: join(folder, "extension.cjs"),
+      external: ["vscode"],
+    }),
+    build({
+      ...forPage,
+      ...kind,
+      entryPoints: { chat: "webview/chat/main.tsx", board: "webview/board/main.tsx" },
+      outdir: pages,
+    }),
+  ]);
+  await mkdir(pages, { recursive: true });
   for (const name of ["codicon.css", "codicon.ttf"]) {
-    await copyFile(
-      `${here}/node_modules/@vscode/codicons/dist/${name}`,
-      `${here}/dist/webview/${name}`,
-    );
+    await copyFile(join(here, "node_modules/@vscode/codicons/dist", name), join(pages, name));
   }
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  await bundles();
+  const [first, folder] = process.argv.slice(2);
+  await bundles(join(folder ?? here, "dist"), first === "--release");
 }

@@ -32,6 +32,8 @@ import pynvim
 from nvim_screen import Screen
 from nvim_versions import PLUGIN
 
+from harness.processes import bears, described, end, ended, is_server
+
 PATIENCE_S = 20.0
 """How long anything may take before a test fails; nothing waits for it to pass."""
 TAG = "CALLBOARD_TESTS_EDITOR"
@@ -214,11 +216,11 @@ class Editor:
 
     def server_pids(self) -> list[int]:
         """The servers that this Neovim started."""
-        return [process.pid for process in self.children() if _is_server(process)]
+        return [process.pid for process in self.children() if is_server(process)]
 
     def kill_server(self) -> None:
         """SIGKILL for every server, and their ends."""
-        servers = [process for process in self.children() if _is_server(process)]
+        servers = [process for process in self.children() if is_server(process)]
         assert servers, self._told("there is no server to kill")
         for server in servers:
             server.send_signal(signal.SIGKILL)
@@ -240,9 +242,9 @@ class Editor:
             stayed = self._quit()
             left = self._left()
             logs = self.logs() if stayed or left else ""
-            _end(left)
+            end(left)
             assert not stayed, f"Neovim did not end by :qa!\n{logs}"
-            assert not left, f"left running: {[_described(p) for p in left]}\n{logs}"
+            assert not left, f"left running: {[described(p) for p in left]}\n{logs}"
         finally:
             self._connection.close()
             self._release()
@@ -266,7 +268,7 @@ class Editor:
         ends = time.monotonic() + PATIENCE_S
         while True:
             left = [p for p in self._known if not ended(p)]
-            left += [p for p in psutil.process_iter() if p not in left and _bears(p, mark)]
+            left += [p for p in psutil.process_iter() if p not in left and bears(p, mark)]
             if not left or time.monotonic() > ends:
                 return left
             time.sleep(0.02)  # the end of an orphan sends no event
@@ -354,7 +356,7 @@ class Editor:
                 parts.append(f"messages:\n{said}")
         except (FutureTimeout, Gone, pynvim.NvimError) as silence:
             parts.append(f"Neovim does not say its mode or its messages: {silence!r}")
-        parts += ["processes:", *map(_described, self.children()), self.logs()]
+        parts += ["processes:", *map(described, self.children()), self.logs()]
         return "\n".join(parts)
 
     def _release(self) -> None:
@@ -469,43 +471,3 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
         if isinstance(below[key], Mapping) and isinstance(above[key], Mapping):
             merged[key] = _merged(below[key], above[key])
     return merged
-
-
-def _is_server(process: psutil.Process) -> bool:
-    try:
-        line = process.cmdline()
-    except psutil.Error:
-        return False
-    return "serve" in line and any("callboard" in word for word in line)
-
-
-def ended(process: psutil.Process) -> bool:
-    """Also when nobody took notice yet, as of orphans in a container whose first process does not care."""
-    try:
-        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
-
-
-def _bears(process: psutil.Process, mark: str) -> bool:
-    """Whether a process got this environment, whoever its parent is now."""
-    try:
-        environ = Path(f"/proc/{process.pid}/environ").read_bytes()
-    except OSError:
-        return False
-    return mark.encode() in environ.split(b"\0")
-
-
-def _described(process: psutil.Process) -> str:
-    try:
-        return f"  {process.pid} {' '.join(process.cmdline())[:200]}"
-    except psutil.Error:
-        return f"  {process.pid} (ended)"
-
-
-def _end(processes: Sequence[psutil.Process]) -> None:
-    for process in processes:
-        try:
-            process.kill()
-        except psutil.NoSuchProcess:
-            continue

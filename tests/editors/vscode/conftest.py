@@ -1,0 +1,62 @@
+"""VS Codes for the tests of this folder; what this machine lacks the tools for is left out."""
+
+from collections.abc import Callable, Generator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from vscode_tools import chromium, has_browser, has_workbench
+
+NEEDS_PACKAGES = ["test_vscode_units.py", "test_vscode_package.py"]
+NEEDS_BROWSER = ["test_vscode_webview*"]
+
+collect_ignore_glob = [] if has_workbench() else ["test_*"]
+
+if has_browser():
+    from playwright.sync_api import Browser, sync_playwright
+    from vscode_harness import CodeServer
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """A folder that all processes of this run of the tests share."""
+    base = tmp_path_factory.getbasetemp()
+    return (base if worker_id == "master" else base.parent) / "vscode"
+
+
+@pytest.fixture(scope="module")
+def browser() -> "Generator[Browser]":
+    """Chromium. For one module: the thread's event loop is Playwright's as long as it lasts, and other
+    tests want it."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=chromium(), args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_code(
+    browser: "Browser", shared: Path, tmp_path: Path
+) -> "Generator[Callable[..., CodeServer]]":
+    """Starts VS Codes (see `CodeServer` for what it takes); at the end each is closed, and must leave nothing.
+
+    They get folders `code1`, `code2`, ... of the test's own.
+    """
+    from vscode_build import installed
+
+    with ExitStack() as opened:
+        count = 0
+
+        def start(**settings: Any) -> CodeServer:
+            nonlocal count
+            count += 1
+            folder = settings.pop("folder", tmp_path / f"code{count}")
+            folder.mkdir(parents=True, exist_ok=True)
+            code = CodeServer(browser, installed(shared), folder, **settings)
+            opened.callback(code.close)
+            return code
+
+        yield start

@@ -1,0 +1,66 @@
+"""What the tests build of the extension, once for all their processes: bundles and packages."""
+
+import fcntl
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from vscode_tools import EXTENSION, WORKBENCH, node
+
+
+def run_node(*arguments: str | Path, cwd: Path = EXTENSION, timeout: float = 100) -> str:
+    """What a program for Node wrote. Fails with all of it when it does not end well."""
+    program = node()
+    assert program is not None
+    done = subprocess.run(
+        [program, *arguments],
+        cwd=cwd,
+        env={"PATH": f"{program.parent}:{os.environ['PATH']}", "HOME": os.environ.get("HOME", "/")},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+    assert done.returncode == 0, f"node {' '.join(map(str, arguments))}\n{done.stdout}"
+    return done.stdout
+
+
+def once(shared: Path, name: str, build: Callable[[Path], None]) -> Path:
+    """What `build` makes at ``shared/name``; the first of the processes that test beside each other makes it."""
+    made = shared / name
+    shared.mkdir(parents=True, exist_ok=True)
+    with (shared / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made.exists():
+            part = shared / f"part-{name}"
+            build(part)
+            part.rename(made)
+    return made
+
+
+def packed(shared: Path) -> Path:
+    """The extension's .vsix."""
+    return once(shared, "callboard.vsix", lambda path: _said_nothing(run_node("vsix.mjs", path)))
+
+
+def installed(shared: Path) -> Path:
+    """An extensions folder of VS Code with the extension and the tests' driver in it, to be copied."""
+
+    def build(folder: Path) -> None:
+        data = shared / "installing"
+        run_node(
+            WORKBENCH,
+            "--accept-server-license-terms",
+            *("--server-data-dir", data),
+            *("--extensions-dir", folder),
+            *("--install-extension", packed(shared)),
+        )
+
+    return once(shared, "extensions", build)
+
+
+def _said_nothing(_said: str) -> None:
+    """What a build says is of interest only when it fails."""

@@ -1,0 +1,461 @@
+"""A real VS Code (code-server's) in a real browser, with the packed extension and a real server behind it.
+
+    def test_it(open_code):
+        code = open_code(scenario=SCENARIO)       # one VS Code: its server, extensions, settings, store
+        window = code.open()                      # a window of it; a second `open()` is a second window
+        window.command("Callboard: New Session")
+        window.chat().get_by_role("textbox").fill("hello")
+        window.wait_for(lambda: "Hello." in window.chat_text(), "the answer")
+        window.screenshot("hello")
+
+Nothing is known after a click or a key until `wait_for`, or one of Playwright's own waits, saw it. All that
+a VS Code writes is below a folder of its own, so any number run beside each other, also on one store.
+"""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+from uuid import uuid4
+
+import psutil
+from playwright.sync_api import Browser, Frame, Locator, Page, ViewportSize
+from playwright.sync_api import Error as BrowserError
+from vscode_tools import EXTENSION, ROOT, WORKBENCH, node
+
+from harness.processes import bearing, described, end, ended, is_server
+
+PATIENCE_S = 30.0
+"""How long anything may take before a test fails; nothing waits for it to pass."""
+TAG = "CALLBOARD_TESTS_VSCODE"
+SERVER = str(Path(sys.executable).parent / "callboard")
+"""The server of the environment that the tests run in."""
+EXTENSION_ID = "callboard.callboard"
+ARTEFACTS = Path(os.environ.get("CALLBOARD_ARTEFACTS", ROOT / ".artefacts" / "vscode"))
+"""Where screenshots go."""
+AXE = EXTENSION / "node_modules" / "axe-core" / "axe.min.js"
+
+T = TypeVar("T")
+
+QUIET = {
+    "workbench.startupEditor": "none",
+    "workbench.tips.enabled": False,
+    "workbench.enableExperiments": False,
+    "telemetry.telemetryLevel": "off",
+    "extensions.autoUpdate": False,
+    "extensions.autoCheckUpdates": False,
+    "extensions.ignoreRecommendations": True,
+    "update.mode": "none",
+    "chat.disableAIFeatures": True,
+    "chat.commandCenter.enabled": False,
+    "git.enabled": False,
+    "files.autoSave": "off",
+    "editor.minimap.enabled": False,
+    "security.workspace.trust.startupPrompt": "never",
+    "security.workspace.trust.banner": "always",
+}
+"""Settings of every window: what VS Code offers by itself is not what is tested."""
+
+
+class CodeServer:
+    """One VS Code server, with a home, XDG folders, settings and extensions below `folder`.
+
+    `scenario` is what the scripted model plays, `model` a model id in its place; `store` is that of another
+    one where two are to share it. `settings` are added to the machine's; a value of None takes one away.
+    `server` is the program that `callboard.server.path` names, None for no such setting. `trusted` False
+    has workspaces opened in Restricted Mode. `environ` reaches the extension host and what it starts.
+    """
+
+    def __init__(
+        self,
+        browser: Browser,
+        extensions: Path,
+        folder: Path,
+        *,
+        scenario: str | None = None,
+        model: str | None = None,
+        store: Path | None = None,
+        settings: Mapping[str, Any] | None = None,
+        server: str | None = SERVER,
+        trusted: bool = True,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self.browser = browser
+        self.folder = folder
+        self.workspace = folder / "workspace"
+        self.workspace.mkdir(parents=True, exist_ok=True)
+        self.store = store or folder / "store" / "callboard.db"
+        self.windows: list[Window] = []
+        if scenario is not None:
+            assert model is None, "a scenario is a model"
+            path = folder / "scenario.yaml"
+            path.write_text(scenario, "utf-8")
+            model = f"scripted/{path}"
+        self.environ = self._environ(model, environ or {})
+        path = {} if server is None else {"callboard.server.path": server}
+        self.set_machine({**QUIET, **path, **(settings or {})})
+        if not (folder / "extensions").exists():
+            shutil.copytree(extensions, folder / "extensions")
+        self._known: set[psutil.Process] = set()
+        self._closed = False
+        self._output = folder / f"code-{uuid4().hex[:8]}.txt"
+        self.process = self._start(trusted)
+        try:
+            self.address = f"http://127.0.0.1:{self._port()}"
+        except BaseException:
+            self.close()
+            raise
+
+    # --- doing ---
+
+    def open(
+        self,
+        folder: Path | None = None,
+        *,
+        size: tuple[int, int] = (1280, 800),
+        dark: bool = True,
+    ) -> "Window":
+        """A window of its own browser profile on a folder, the workspace unless named, with its workbench drawn."""
+        context = self.browser.new_context(
+            viewport=ViewportSize(width=size[0], height=size[1]),
+            color_scheme="dark" if dark else "light",
+            reduced_motion="reduce",
+            locale="en-US",
+            timezone_id="UTC",
+        )
+        window = Window(
+            self, context.new_page(), f"{self.address}/?folder={folder or self.workspace}"
+        )
+        self.windows.append(window)
+        window.load()
+        return window
+
+    def set_machine(self, settings: Mapping[str, Any]) -> None:
+        """Writes the settings of this machine, all of them; open windows take them in."""
+        path = self.folder / "user-data" / "Machine" / "settings.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        kept = {name: value for name, value in settings.items() if value is not None}
+        part = path.with_suffix(".part")
+        part.write_text(json.dumps(kept, indent=1), "utf-8")
+        part.replace(path)
+        self.settings = dict(settings)
+
+    # --- seeing ---
+
+    def logs(self) -> str:
+        """The ends of all logs below the folder, and what the server of VS Code wrote."""
+        paths = {*self.folder.rglob("*.log"), *self.store.parent.glob("*.log"), self._output}
+        shown: list[str] = []
+        for path in sorted(paths):
+            if not path.exists() or path.name in {"remoteagent.log", "network.log"}:
+                continue
+            lines = path.read_text(errors="replace").splitlines()[-40:]
+            if lines:
+                shown += [f"--- {path}", *lines]
+        return "\n".join(shown)
+
+    def log(self) -> str:
+        """All that the extension's output channel holds."""
+        channels = (self.folder / "data").rglob(f"{EXTENSION_ID}/*.log")
+        return "\n".join(path.read_text(errors="replace") for path in sorted(channels))
+
+    # --- processes ---
+
+    def processes(self) -> list[psutil.Process]:
+        """All that live below this VS Code, and itself."""
+        try:
+            root = psutil.Process(self.process.pid)
+            found = [root, *root.children(recursive=True)]
+        except psutil.NoSuchProcess:
+            found = []
+        found = [p for p in found if not ended(p)]
+        self._known.update(found)
+        return found
+
+    def extension_hosts(self) -> list[psutil.Process]:
+        """The extension hosts, one for each window and for each that was closed and may come back."""
+        return [p for p in self.processes() if _is_extension_host(p)]
+
+    def servers(self) -> list[psutil.Process]:
+        """The Callboard servers that extensions of this VS Code started."""
+        return [p for p in self.processes() if is_server(p)]
+
+    def kill_servers(self) -> None:
+        """SIGKILL for every Callboard server."""
+        servers = self.servers()
+        assert servers, self.told("there is no server to kill")
+        for server in servers:
+            server.send_signal(signal.SIGKILL)
+
+    def close(self) -> None:
+        """Ends windows and VS Code; fails when anything that it started stays."""
+        if self._closed:
+            return
+        self._closed = True
+        for window in self.windows:
+            window.close()
+        self.processes()
+        self.process.terminate()
+        try:
+            self.process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait(PATIENCE_S)
+        left = self._left()
+        told = f"left running: {[described(p) for p in left]}\n{self.logs()}" if left else ""
+        end(left)
+        assert not left, told
+
+    def _left(self) -> list[psutil.Process]:
+        """What is still there after it had its time."""
+        ends = time.monotonic() + PATIENCE_S
+        while True:
+            left = [p for p in self._known if not ended(p)]
+            left += [p for p in bearing(f"{TAG}={self.environ[TAG]}") if p not in left]
+            if not left or time.monotonic() > ends:
+                return left
+            time.sleep(0.02)  # the end of an orphan sends no event
+
+    # --- beginning, failing ---
+
+    def told(self, fault: str) -> str:
+        """A fault with all that may explain it."""
+        parts = [fault]
+        for number, window in enumerate(self.windows, 1):
+            parts.append(window.described(f"failed-{self.folder.parent.name}-{number}"))
+        parts += ["processes:", *map(described, self.processes()), self.logs()]
+        return "\n".join(parts)
+
+    def _environ(self, model: str | None, more: Mapping[str, str]) -> dict[str, str]:
+        """All of it: nothing of the environment of the tests gets through but PATH."""
+        home = self.folder / "home"
+        folders = {
+            "HOME": home,
+            "XDG_CONFIG_HOME": home / "config",
+            "XDG_DATA_HOME": home / "data",
+            "XDG_STATE_HOME": home / "state",
+            "XDG_CACHE_HOME": home / "cache",
+            "XDG_RUNTIME_DIR": home / "run",
+            "CALLBOARD_CONFIG_DIR": home / "config" / "callboard",
+        }
+        for folder in folders.values():
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return {
+            "PATH": os.environ["PATH"],
+            "LANG": "C.UTF-8",
+            "SHELL": "/bin/sh",
+            **{name: str(folder) for name, folder in folders.items()},
+            "CALLBOARD_STORE": str(self.store),
+            **({"CALLBOARD_MODEL": model} if model else {}),
+            TAG: uuid4().hex,
+            **more,
+        }
+
+    def _start(self, trusted: bool) -> "subprocess.Popen[bytes]":
+        program = node()
+        assert program is not None
+        with self._output.open("wb") as output:
+            return subprocess.Popen(
+                [
+                    program, WORKBENCH, "--accept-server-license-terms",
+                    "--server-data-dir", self.folder / "data",
+                    "--user-data-dir", self.folder / "user-data",
+                    "--extensions-dir", self.folder / "extensions",
+                    "--host", "127.0.0.1", "--port", "0", "--without-connection-token",
+                    "--telemetry-level", "off", *([] if trusted else ["--enable-workspace-trust"]),
+                    *(["--disable-workspace-trust"] if trusted else []),
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=self.folder,
+                env=self.environ,
+            )  # fmt: skip
+
+    def _port(self) -> int:
+        """Where it listens: a port that the system chose."""
+        ends = time.monotonic() + PATIENCE_S
+        while True:
+            said = self._output.read_text(errors="replace")
+            if found := re.search(r"^Extension host agent listening on (\d+)$", said, re.MULTILINE):
+                return int(found[1])
+            assert self.process.poll() is None, f"VS Code ended at once:\n{said}"
+            assert time.monotonic() < ends, f"VS Code does not listen:\n{said}"
+            time.sleep(0.02)  # a line in a file sends no event
+
+
+class Window:
+    """One browser page with a workbench."""
+
+    def __init__(self, code: CodeServer, page: Page, url: str) -> None:
+        self.code = code
+        self.page = page
+        self.url = url
+        self.console: list[str] = []
+        page.set_default_timeout(PATIENCE_S * 1000)
+        page.on("console", lambda message: self.console.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda fault: self.console.append(f"uncaught: {fault}"))
+
+    # --- doing ---
+
+    def load(self) -> None:
+        """Loads the window, or loads it again, until its workbench is drawn."""
+        self.page.goto(self.url, wait_until="commit")
+        self.page.locator(".monaco-workbench .statusbar").wait_for()
+
+    def reload(self) -> None:
+        """As "Developer: Reload Window" does it: the extension host is ended, too."""
+        self.page.reload(wait_until="commit")
+        self.page.locator(".monaco-workbench .statusbar").wait_for()
+
+    def command(self, title: str) -> None:
+        """Runs a command as the palette names it, as soon as the palette has it."""
+        self.page.keyboard.press("F1")
+        box = self.page.locator(".quick-input-widget input.input")
+        box.fill(f">{title}")
+        row = self.page.locator(".quick-input-list .monaco-list-row").filter(
+            has=self.page.locator(".label-name", has_text=re.compile(f"^{re.escape(title)}$"))
+        )
+        row.first.click()
+
+    def view(self, name: str) -> None:
+        """Shows a container of the activity bar."""
+        item = self.page.locator(f'.activitybar .action-item:has(a[aria-label^="{name}"])').first
+        item.wait_for()
+        if "checked" not in (item.get_attribute("class") or ""):
+            item.click()
+        self.page.locator(f'.sidebar .composite.title:has-text("{name}")').wait_for()
+
+    def pane(self, name: str) -> Locator:
+        """A view in the side bar, by its title."""
+        return self.page.locator(".pane").filter(
+            has=self.page.locator(f'.pane-header[aria-label^="{name}"]')
+        )
+
+    def rows(self, pane: str) -> list[str]:
+        """What the drawn rows of a tree say: label, then description."""
+        texts = self.pane(pane).locator(".monaco-list-row .monaco-tl-contents").all_inner_texts()
+        return [plain(text) for text in texts]
+
+    def row(self, pane: str, text: str | re.Pattern[str]) -> Locator:
+        """A row of a tree."""
+        return self.pane(pane).locator(".monaco-list-row").filter(has_text=text).first
+
+    def act(self, row: Locator, title: str) -> None:
+        """Clicks an inline action of a row."""
+        row.hover()
+        row.locator(f'.actions a.action-label[aria-label^="{title}"]').click()
+
+    def pick(self, text: str | re.Pattern[str]) -> None:
+        """Picks an entry of the list that is open at the top."""
+        rows = self.page.locator(".quick-input-list .monaco-list-row")
+        rows.filter(has_text=text).first.click()
+
+    def answer(self, text: str) -> None:
+        """Types into the box that is open at the top, and Enter."""
+        self.page.locator(".quick-input-widget input.input").fill(text)
+        self.page.keyboard.press("Enter")
+
+    # --- seeing ---
+
+    def status_bar(self) -> list[str]:
+        """What the extension's items in the status bar say."""
+        items = self.page.locator(f'.statusbar-item[id^="{EXTENSION_ID}"]')
+        return [plain(text) for text in items.all_inner_texts()]
+
+    def notifications(self) -> list[str]:
+        """The notifications that are shown."""
+        return [plain(t) for t in self.page.locator(".notification-toast").all_inner_texts()]
+
+    def frame(self, holds: str) -> Frame | None:
+        """The page of a webview that has an element which a selector finds, if there is one now. After a
+        webview was hidden its page is another: ask again."""
+        for frame in self.page.frames:
+            try:
+                if frame.parent_frame and frame.query_selector(holds) is not None:
+                    return frame
+            except BrowserError:  # it went while it was looked at
+                continue
+        return None
+
+    def chat(self) -> Frame:
+        """The chat's page, waited for."""
+        return self.wait_for(lambda: self.frame('[role="log"]'), "the chat's page")
+
+    def chat_text(self) -> str:
+        """What the chat shows; nothing while there is none."""
+        frame = self.frame('[role="log"]')
+        return plain(frame.inner_text("body")) if frame else ""
+
+    def axe(self, frame: Frame) -> list[dict[str, Any]]:
+        """What axe finds wrong in a page."""
+        frame.evaluate(AXE.read_text("utf-8"))
+        found = frame.evaluate("async () => (await axe.run(document)).violations")
+        return [
+            {
+                "rule": one["id"],
+                "what": one["help"],
+                "where": [n["html"][:200] for n in one["nodes"]],
+            }
+            for one in found
+        ]
+
+    def screenshot(self, name: str) -> Path:
+        """Keeps what is drawn as an artefact."""
+        path = ARTEFACTS / f"{name}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.page.screenshot(path=path)
+        return path
+
+    def wait_for(self, check: Callable[[], T], what: str, deadline: float = PATIENCE_S) -> T:
+        """Waits until a function returns something true, which is returned. Fails with all that tells why:
+        screenshot, console, logs, processes. A page that goes while it is looked at is looked at again."""
+        ends = time.monotonic() + deadline
+        fault: BrowserError | None = None
+        while True:
+            try:
+                found = check()
+                if found:
+                    return found
+            except BrowserError as gone:
+                fault = gone
+            if time.monotonic() > ends:
+                raise AssertionError(
+                    self.code.told(
+                        f"not in {deadline:g} s: {what}" + (f"\n{fault}" if fault else "")
+                    )
+                )
+            self.page.wait_for_timeout(30)
+
+    def described(self, name: str) -> str:
+        """What this window shows, for whoever reads why a test failed."""
+        if self.page.is_closed():
+            return f"{self.url}: closed"
+        parts = [f"{self.url}: {self.page.title()}"]
+        try:
+            parts.append(f"screenshot: {self.screenshot(name)}")
+        except BrowserError as fault:
+            parts.append(f"no screenshot: {fault}")
+        return "\n".join([*parts, "console:", *self.console[-40:]])
+
+    def close(self) -> None:
+        self.page.context.close()
+
+
+def plain(text: str) -> str:
+    """A drawn text on one line: VS Code fills many up with non-breaking spaces."""
+    return " ".join(text.replace("\u00a0", " ").split())
+
+
+def _is_extension_host(process: psutil.Process) -> bool:
+    try:
+        return "--type=extensionHost" in process.cmdline()
+    except psutil.Error:
+        return False
