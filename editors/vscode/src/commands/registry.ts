@@ -27,6 +27,9 @@ export function register(
 
 /** Tells a failure, as in "The session cannot be renamed: …". */
 export async function failed(app: App, fault: unknown, doing?: string): Promise<void> {
+  if (fault instanceof vscode.CancellationError) {
+    return; // the person has changed their mind
+  }
   const why = explain(fault);
   app.log.error(fault instanceof Error && fault.stack ? fault.stack : why);
   const said = doing === undefined ? why : `${doing}: ${why}`;

@@ -34,8 +34,6 @@ export interface ChatFeedEnvironment {
   later(ms: number, fn: () => void): () => void;
   look(): Look;
   context(): ContextChip[];
-  /** What to call the session's agent, and what it may be compared with. */
-  cwdOf(open: OpenSession): string | undefined;
 }
 
 interface News {
@@ -325,13 +323,12 @@ export class ChatFeed {
   }
 
   #cardLook(open: OpenSession): CardLook {
-    const cwd = this.env.cwdOf(open);
     const { session } = open;
     return {
       agent: session?.profile ?? "agent",
       room: (session?.members?.length ?? 0) > 1,
       speakers: open.transcript.speakers,
-      ...(cwd === undefined ? {} : { cwd }),
+      ...(session ? { cwd: session.cwd } : {}),
       ...(session?.parentId == null ? {} : { parent: session.parentId }),
     };
   }
