@@ -34,27 +34,33 @@ export async function say(chat: Chat, text: string, delivery: Delivery): Promise
  * @throws CallError
  */
 export async function newSession(app: App): Promise<string> {
-  const folder = await folderFor();
-  const { session } = await app.change("session/create", { cwd: folder });
+  const cwd = await folderFor();
+  // What the person has opened beside it belongs to the work.
+  const additionalDirectories = folders()
+    .map((folder) => folder.uri.fsPath)
+    .filter((each) => each !== cwd);
+  const { session } = await app.change("session/create", { cwd, additionalDirectories });
   app.putSession(session);
   return session.sessionId;
 }
 
+function folders(): vscode.WorkspaceFolder[] {
+  return (vscode.workspace.workspaceFolders ?? []).filter(({ uri }) => uri.scheme === "file");
+}
+
 async function folderFor(): Promise<string> {
-  const folders = (vscode.workspace.workspaceFolders ?? []).filter(
-    (folder) => folder.uri.scheme === "file",
-  );
-  const [first] = folders;
+  const all = folders();
+  const [first] = all;
   if (!first) {
     throw new CallError(0, "An agent works in a folder: open one first (File > Open Folder…).");
   }
-  if (folders.length === 1) {
+  if (all.length === 1) {
     return first.uri.fsPath;
   }
   const active = vscode.window.activeTextEditor?.document.uri;
   const here = active && vscode.workspace.getWorkspaceFolder(active);
   const picked = await vscode.window.showQuickPick(
-    [...folders]
+    [...all]
       .sort((a, b) => Number(b === here) - Number(a === here))
       .map((folder) => ({
         label: folder.name,
