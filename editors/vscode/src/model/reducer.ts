@@ -133,9 +133,9 @@ export function hasPlan(t: Transcript): boolean {
 }
 
 /** The last plan that was made before what is loaded. */
-export function earlierPlan(t: Transcript, event: EventOf<"plan_updated">): Change | undefined {
+export function earlierPlan(t: Transcript, event: Event): Change | undefined {
   const before = newTranscript(t.sessionId);
-  conversation.plan_updated?.(before, event, nothing());
+  apply(before, event);
   forget(before, t.known);
   if (hasPlan(t) || !hasPlan(before)) {
     return undefined;

@@ -36,6 +36,11 @@ function spell(char: string): string {
   return char <= "\x7f" ? `<${code.padStart(2, "0")}>` : `<U+${code.padStart(4, "0")}>`;
 }
 
+/** The text without half characters, which are none to whoever reads the wire. */
+export function wellFormed(text: string): string {
+  return text.replace(LONE, "\ufffd");
+}
+
 /**
  * The text with nothing in it that acts on whoever shows it: control characters other than line ends and tabs,
  * and marks that turn the direction of writing, are spelled out; half a character becomes U+FFFD.
@@ -45,7 +50,7 @@ export function visible(value: unknown): string {
   if (!ACTS.test(text)) {
     return text;
   }
-  return text.replaceAll("\r\n", "\n").replace(LONE, "\ufffd").replace(SPELLED, spell);
+  return wellFormed(text).replaceAll("\r\n", "\n").replace(SPELLED, spell);
 }
 
 /** The lines of a text, fit to be shown. */
