@@ -3,20 +3,28 @@
 import fcntl
 import os
 import subprocess
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from vscode_tools import EXTENSION, WORKBENCH, node
 
 
-def run_node(*arguments: str | Path, cwd: Path = EXTENSION, timeout: float = 100) -> str:
-    """What a program for Node wrote. Fails with all of it when it does not end well."""
+def node_environ(home: Path) -> dict[str, str]:
+    """All of the environment of a program for Node."""
+    program = node()
+    assert program is not None
+    return {"PATH": f"{program.parent}:{os.environ['PATH']}", "HOME": str(home), "LANG": "C.UTF-8"}
+
+
+def run_node(*arguments: str | Path, home: Path | None = None, timeout: float = 100) -> str:
+    """What a program for Node wrote, run in the extension's folder. Fails with all of it when it does not end well."""
     program = node()
     assert program is not None
     done = subprocess.run(
         [program, *arguments],
-        cwd=cwd,
-        env={"PATH": f"{program.parent}:{os.environ['PATH']}", "HOME": os.environ.get("HOME", "/")},
+        cwd=EXTENSION,
+        env=node_environ(home or Path(tempfile.gettempdir())),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -44,6 +52,13 @@ def once(shared: Path, name: str, build: Callable[[Path], None]) -> Path:
 def packed(shared: Path) -> Path:
     """The extension's .vsix."""
     return once(shared, "callboard.vsix", lambda path: _said_nothing(run_node("vsix.mjs", path)))
+
+
+def units(shared: Path) -> Path:
+    """A folder with the bundles of all unit tests."""
+    return once(
+        shared, "units", lambda path: _said_nothing(run_node("test/bundle.mjs", "unit", path))
+    )
 
 
 def installed(shared: Path) -> Path:
