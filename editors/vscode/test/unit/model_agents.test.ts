@@ -195,7 +195,7 @@ describe("the tree of agents", () => {
       { root: root({ title: nasty, status: nasty }) },
     );
     for (const line of lines(of)) {
-      assert.doesNotMatch(line, /[\n\x1b\u202e\ud800]/); // eslint-disable-line no-control-regex
+      assert.doesNotMatch(line, /[\n\x1b\u202e\ud800]/);
       assert.ok(line.length < 400, line);
     }
   });

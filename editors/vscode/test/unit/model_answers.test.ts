@@ -138,6 +138,6 @@ describe("a key", () => {
     updateArrivals(arrivals, [], [hostile], 0);
     const held = hold(arrivals, hostile, 1) ?? "";
     assert.ok(held.length > 0 && held.length < 300);
-    assert.doesNotMatch(held, /[\n\x1b]/); // eslint-disable-line no-control-regex
+    assert.doesNotMatch(held, /[\n\x1b]/);
   });
 });
