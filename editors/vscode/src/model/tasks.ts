@@ -45,8 +45,9 @@ export function sectionOf(task: GroupTask): TaskSection {
     case "completed":
       return "done";
     case "cancelled":
+      return "cancelled";
     case "blocked":
-      return task.status;
+      return "blocked";
     case "claimed":
     case "in_progress":
       return "active";
@@ -161,6 +162,7 @@ export function taskDetails(
       told.push({ text: oneLine(task.reason, 200), tone: "error" });
       break;
     case "cancelled":
+      return "cancelled";
       told.push({ text: oneLine(task.reason, 120), tone: "plain" });
       break;
     case "done":
