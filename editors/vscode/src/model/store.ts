@@ -7,6 +7,8 @@ export interface Sessions {
   loaded: boolean;
   /** There are older ones than those listed. */
   more: boolean;
+  /** Where those begin. */
+  cursor?: string | undefined;
 }
 
 export type SessionGroup = "attention" | "running" | "idle" | "archived";

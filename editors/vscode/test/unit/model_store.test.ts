@@ -1,10 +1,9 @@
-// Sessions as lists show them, and what of the log changes them.
+// Sessions as lists show them.
 import assert from "node:assert/strict";
 import { beforeEach, describe, it } from "node:test";
 
 import type { Session } from "@callboard/protocol";
 
-import { ofApproval, ofOpenSession, ofSession } from "../../src/model/catalog";
 import {
   counts,
   listSessions,
@@ -15,7 +14,7 @@ import {
   sessionName,
   type Sessions,
 } from "../../src/model/store";
-import { approval, event, session } from "./wire";
+import { session } from "./wire";
 
 describe("sessions", () => {
   let state: Sessions;
@@ -95,50 +94,5 @@ describe("sessions", () => {
     assert.equal(sessionName({ sessionId, title: "Title" }), "Title");
     assert.equal(sessionName({ sessionId, title: " " }), "session 123456");
     assert.equal(sessionName({ sessionId }), "session 123456");
-  });
-});
-
-describe("an event of the store", () => {
-  const refresh = { do: "refresh", sessionId: "ses_1" };
-
-  it("has its session asked for again, or taken away", () => {
-    assert.deepEqual(ofSession(event("session_updated")), [refresh]);
-    assert.deepEqual(ofSession(event("a_later_one")), [refresh]);
-    assert.deepEqual(ofSession(event("session_deleted")), [{ do: "remove", sessionId: "ses_1" }]);
-    assert.deepEqual(ofSession(event("session_forked")), [
-      { do: "began", sessionId: "ses_1" },
-      refresh,
-    ]);
-  });
-
-  it("tells how a turn has ended", () => {
-    const turn = { turnId: "trn_1", outcome: "failed" };
-    assert.deepEqual(ofSession(event("turn_finished", turn)), [
-      { do: "turnEnded", sessionId: "ses_1", turn },
-      refresh,
-    ]);
-  });
-
-  it("brings approvals, and ends them", () => {
-    const asked = approval("apr_1");
-    assert.deepEqual(ofApproval(event("approval_request", { approval: asked })), [
-      { do: "asked", approval: asked },
-      refresh,
-    ]);
-    const resolution = { outcome: "allowed" };
-    assert.deepEqual(ofApproval(event("approval_decision", { approvalId: "apr_1", resolution })), [
-      { do: "resolved", approvalId: "apr_1", resolution },
-      refresh,
-    ]);
-  });
-
-  it("of another shape than the wire's has its session asked for again", () => {
-    assert.deepEqual(ofApproval(event("approval_request", {})), [refresh]);
-    assert.deepEqual(ofApproval(event("approval_decision", null)), [refresh]);
-  });
-
-  it("of an open session changes lists only where it tells of its state", () => {
-    assert.deepEqual(ofOpenSession(event("turn_parked")), [refresh]);
-    assert.deepEqual(ofOpenSession(event("message")), []);
   });
 });

@@ -1,5 +1,5 @@
 // What the server sends, for tests to begin with.
-import type { Agent, Approval, Event, GroupTask, Session } from "@callboard/protocol";
+import type { Agent, Approval, GroupTask, Session } from "@callboard/protocol";
 
 export function session(fields: Partial<Session> = {}): Session {
   return {
@@ -66,18 +66,5 @@ export function task(name: string, status: string, fields: Partial<GroupTask> = 
     dependencies: [],
     blockers: [],
     ...fields,
-  };
-}
-
-export function event(type: string, data: unknown = {}, sessionId = "ses_1"): Event {
-  return {
-    pos: 1,
-    seq: 1,
-    sessionId,
-    eventId: "evt_1",
-    at: "2026-01-01T00:00:00Z",
-    actor: { kind: "client", id: "cli_1" },
-    type,
-    data,
   };
 }
