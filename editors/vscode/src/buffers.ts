@@ -20,12 +20,7 @@ export function readBuffer(params: ReadFileParams): Promise<ReadFileResult> {
   }
   const { range } = params;
   const part = range
-    ? new vscode.Range(
-        range.start.line,
-        range.start.character,
-        range.end.line,
-        range.end.character,
-      )
+    ? new vscode.Range(range.start.line, range.start.character, range.end.line, range.end.character)
     : undefined;
   return Promise.resolve({ text: wellFormed(document.getText(part)), version: document.version });
 }

@@ -121,11 +121,15 @@ function told(
   }
   if (scope === "tree") {
     const drops =
-      dropped > 0 ? ` and drops ${counted(dropped, "message that waits", "messages that wait")}` : "";
+      dropped > 0
+        ? ` and drops ${counted(dropped, "message that waits", "messages that wait")}`
+        : "";
     return `stops the turn and ${many}${drops}`;
   }
   if (result.state === "idle") {
-    return agents.length > 0 ? `has no turn here; ${many} below it run` : "has no turn that runs here";
+    return agents.length > 0
+      ? `has no turn here; ${many} below it run`
+      : "has no turn that runs here";
   }
   const rest = [
     ...(queued > 0 ? [`${counted(queued, "message", "messages")} still wait`] : []),

@@ -53,7 +53,10 @@ export async function steerQueued(open: OpenSession, eventSeq: number): Promise<
     throw new CallError(0, "It does not wait any more: the agent has read it.");
   }
   if (!open.transcript.turn) {
-    void vscode.window.setStatusBarMessage("No turn runs that could be steered; it is read next", 5000);
+    void vscode.window.setStatusBarMessage(
+      "No turn runs that could be steered; it is read next",
+      5000,
+    );
     return;
   }
   const content = await besides(open, eventSeq);

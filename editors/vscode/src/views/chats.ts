@@ -94,8 +94,7 @@ export class Chats implements vscode.Disposable {
       ([, chat]) => sessionId !== undefined && chat.sessionId === sessionId,
     );
     const settings = vscode.workspace.getConfiguration("callboard");
-    const where =
-      options.in ?? settings.get<"sidebar" | "editor">("chat.location", "sidebar");
+    const where = options.in ?? settings.get<"sidebar" | "editor">("chat.location", "sidebar");
     let chat: Chat;
     if (there && options.in !== "sidebar") {
       there[0].reveal(undefined, preserveFocus);

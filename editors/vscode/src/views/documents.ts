@@ -16,13 +16,20 @@ export class Documents implements vscode.TextDocumentContentProvider, vscode.Dis
   }
 
   provideTextDocumentContent(uri: vscode.Uri): string {
-    return this.#texts.get(uri.toString()) ?? "This text is not at hand any more. Open it from the chat again.";
+    return (
+      this.#texts.get(uri.toString()) ??
+      "This text is not at hand any more. Open it from the chat again."
+    );
   }
 
   /** Shows a text in an editor of its own. */
   async show(name: string, text: string, language?: string): Promise<void> {
     this.#number += 1;
-    const file = name.replace(/[^\p{L}\p{N}._ -]+/gu, " ").trim().slice(0, 80) || "text";
+    const file =
+      name
+        .replace(/[^\p{L}\p{N}._ -]+/gu, " ")
+        .trim()
+        .slice(0, 80) || "text";
     const uri = vscode.Uri.from({ scheme: SCHEME, path: `/${this.#number}/${file}` });
     this.#texts.set(uri.toString(), text);
     for (const [oldest] of this.#texts) {
