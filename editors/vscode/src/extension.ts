@@ -1,3 +1,68 @@
-import type * as vscode from "vscode";
+import { randomBytes } from "node:crypto";
+import * as vscode from "vscode";
+import { App } from "./app";
+import { readBuffer } from "./buffers";
+import { registerApprovals } from "./commands/approvals";
+import { registerChat } from "./commands/chat";
+import { channelLog } from "./log";
+import { counts } from "./model/store";
+import { Chats } from "./views/chats";
+import { serverEnvironment } from "./wiring";
 
-export function activate(_context: vscode.ExtensionContext): void {}
+/** What tests, and other extensions, get of this one. */
+export interface Api {
+  app: App;
+  chats: Chats;
+}
+
+/** Under this key a window keeps whether something ran or waited when it was here last. */
+const LIVE = "callboard.live";
+
+let running: App | undefined;
+
+export function activate(context: vscode.ExtensionContext): Api {
+  const channel = vscode.window.createOutputChannel("Callboard", { log: true });
+  const log = channelLog(channel);
+  const app = new App({
+    log,
+    server: serverEnvironment(context, log),
+    buffers: readBuffer,
+    clientId: `vscode_${randomBytes(12).toString("hex")}`,
+    trusted: () => vscode.workspace.isTrusted,
+  });
+  running = app;
+  const chats = new Chats(context, app);
+  context.subscriptions.push(channel, chats);
+  registerChat(context, app, chats);
+  registerApprovals(context, app, chats);
+  rememberLive(context, app);
+  // The server starts with the first use; where something went on without this window, that is now.
+  if (context.workspaceState.get(LIVE) === true) {
+    app.start();
+  }
+  return { app, chats };
+}
+
+export async function deactivate(): Promise<void> {
+  await running?.leave();
+  running = undefined;
+}
+
+function rememberLive(context: vscode.ExtensionContext, app: App): void {
+  let was = context.workspaceState.get<boolean>(LIVE);
+  const look = (): void => {
+    const live = counts(app.sessions).running > 0 || app.approvals.pending.length > 0;
+    if (app.sessions.loaded && live !== was) {
+      was = live;
+      void context.workspaceState.update(LIVE, live);
+    }
+  };
+  const offs = [app.on("sessions", look), app.on("approvals", look)];
+  context.subscriptions.push({
+    dispose: () => {
+      for (const off of offs) {
+        off();
+      }
+    },
+  });
+}

@@ -5,7 +5,7 @@ import type { App } from "../app";
 import { choices, isAllowing, who } from "../model/answers";
 import { approvalsOf, nextApproval } from "../model/approvals";
 import { hold, newArrivals, updateArrivals } from "../model/arrivals";
-import { oneLine } from "../model/text";
+import { label, message, oneLine } from "../model/text";
 import { CallError } from "../server/errors";
 import type { Chats } from "../views/chats";
 import { register } from "./registry";
@@ -56,7 +56,7 @@ export function registerApprovals(context: vscode.ExtensionContext, app: App, ch
     }
     const picked = await vscode.window.showQuickPick(
       candidates.map((approval) => ({
-        label: asks(approval),
+        label: label(asks(approval)),
         description: `${oneLine(approval.risk ?? "medium", 20)} risk`,
         detail: who(approval) ?? "",
         approval,
@@ -89,7 +89,7 @@ export function registerApprovals(context: vscode.ExtensionContext, app: App, ch
       }
       const answered = await app.answer(approval, choice.option, note === "" ? undefined : note);
       if (!answered.taken) {
-        void vscode.window.showInformationMessage(answered.message);
+        void vscode.window.showInformationMessage(message(answered.message));
       }
     };
   }

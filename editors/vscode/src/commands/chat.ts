@@ -2,7 +2,7 @@
 import type { ModelInfo } from "@callboard/protocol";
 import * as vscode from "vscode";
 import type { App } from "../app";
-import { count, oneLine } from "../model/text";
+import { count, label, oneLine } from "../model/text";
 import { usageLine } from "../model/usage";
 import { CallError } from "../server/errors";
 import type { Chats } from "../views/chats";
@@ -146,7 +146,7 @@ async function selectModel(app: App, sessionId: string): Promise<void> {
     [...models]
       .sort((a, b) => Number(b.available) - Number(a.available))
       .map((model) => ({
-        label: `${model.modelId === current ? "$(check) " : ""}${oneLine(model.modelId, 100).replaceAll("$(", "$\u200b(")}`,
+        label: `${model.modelId === current ? "$(check) " : ""}${label(model.modelId, 100)}`,
         description: model.available
           ? model.contextWindow == null
             ? ""
@@ -179,12 +179,12 @@ async function showUsage(app: App, sessionId: string): Promise<void> {
     { label: "With its agents", description: usageLine(used.tree.usage) || "nothing yet" },
     { label: "Models", kind: vscode.QuickPickItemKind.Separator },
     ...used.models.map(({ model, total }) => ({
-      label: oneLine(model ?? "unknown model", 80).replaceAll("$(", "$\u200b("),
+      label: label(model ?? "unknown model", 80),
       description: usageLine(total.usage),
     })),
     { label: "Sessions", kind: vscode.QuickPickItemKind.Separator },
     ...used.sessions.map((each) => ({
-      label: oneLine(each.title ?? each.sessionId, 60).replaceAll("$(", "$\u200b("),
+      label: label(each.title ?? each.sessionId, 60),
       description: usageLine(each.total.usage),
     })),
   ];

@@ -1,6 +1,10 @@
 import * as vscode from "vscode";
 import type { App } from "../app";
+import { message } from "../model/text";
 import { explain } from "../server/errors";
+
+/** Longest message (characters) that is told; the log has all of it. */
+const LONGEST = 1000;
 
 /** What a command does; what it throws becomes one message. */
 export type Command = (...args: unknown[]) => unknown;
@@ -34,7 +38,7 @@ export async function failed(app: App, fault: unknown, doing?: string): Promise<
   app.log.error(fault instanceof Error && fault.stack ? fault.stack : why);
   const said = doing === undefined ? why : `${doing}: ${why}`;
   const show = "Show Log";
-  if ((await vscode.window.showErrorMessage(said, show)) === show) {
+  if ((await vscode.window.showErrorMessage(message(said, LONGEST), show)) === show) {
     await vscode.commands.executeCommand("callboard.showLog");
   }
 }
