@@ -1,7 +1,7 @@
 /** Some lines of a text that may be long: no more than those is looked at closely. */
 import { visible } from "./text";
 
-/** Of one line so many characters are shown. */
+/** Of one line so many characters are shown, unless it is told otherwise. */
 export const WIDTH = 400;
 
 export interface Some {
@@ -13,13 +13,13 @@ export interface Some {
   below: number;
 }
 
-function shown(line: string): string {
-  if (line.length <= WIDTH) {
+function shown(line: string, width: number): string {
+  if (line.length <= width) {
     return visible(line);
   }
-  const seen = Array.from(visible(line.slice(0, 4 * WIDTH)));
-  const all = seen.length <= WIDTH && line.length <= 4 * WIDTH;
-  return all ? seen.join("") : `${seen.slice(0, WIDTH).join("")} …`;
+  const seen = Array.from(visible(line.slice(0, 4 * width)));
+  const all = seen.length <= width && line.length <= 4 * width;
+  return all ? seen.join("") : `${seen.slice(0, width).join("")} …`;
 }
 
 function isLineEnd(code: number): boolean {
@@ -42,13 +42,15 @@ function starts(raw: string): { begins: number[]; end: number } {
 export interface Cut {
   /** Lines at the most. */
   room: number;
+  /** Characters of a line. */
+  width?: number;
   /** The last ones, not the first. */
   fromEnd?: boolean;
   /** Lines at the beginning that do not count, told by their text and number (from 1). */
   skip?: (line: string, number: number) => boolean;
 }
 
-export function excerpt(raw: string, { room, fromEnd = false, skip }: Cut): Some {
+export function excerpt(raw: string, { room, width = WIDTH, fromEnd = false, skip }: Cut): Some {
   const { begins, end } = starts(raw);
   if (end === 0) {
     return { lines: [], above: 0, below: 0 };
@@ -66,7 +68,7 @@ export function excerpt(raw: string, { room, fromEnd = false, skip }: Cut): Some
   const to = Math.min(begins.length, from + room);
   const lines: string[] = [];
   for (let i = from; i < to; i++) {
-    lines.push(shown(line(i)));
+    lines.push(shown(line(i), width));
   }
   return { lines, above: from - first, below: begins.length - to };
 }

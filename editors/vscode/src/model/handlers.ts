@@ -242,7 +242,8 @@ export const conversation: Handlers = {
 
   plan_updated(t, event, change) {
     const { entries } = event.data;
-    if (!Array.isArray(entries)) {
+    const sent: unknown = entries;
+    if (!Array.isArray(sent) || sent.some((entry) => typeof entry !== "object" || entry === null)) {
       throw new TypeError("a plan without entries");
     }
     t.plan = entries;

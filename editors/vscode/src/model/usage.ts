@@ -1,5 +1,5 @@
-/** What a session and its agents have used, as a table. What is not known is `?`, never 0. */
-import type { Session, SessionUsageResult, UsageSum } from "@callboard/protocol";
+/** What a session and its agents have used, in a line or as a table. What is not known is `?`, never 0. */
+import type { Session, SessionUsageResult, Usage, UsageSum } from "@callboard/protocol";
 import { cost } from "./rows";
 import { sessionName } from "./store";
 import { count, oneLine } from "./text";
@@ -7,8 +7,22 @@ import { count, oneLine } from "./text";
 const UNKNOWN = "?";
 const HEADINGS = ["", "runs", "requests", "tokens in", "cached", "out", "cost"];
 
+/** Tokens and cost in a line, as far as they are known. */
+export function usageLine(usage: Usage | null | undefined): string {
+  const told: string[] = [];
+  if (usage?.inputTokens != null || usage?.outputTokens != null) {
+    told.push(`${figure(usage.inputTokens)} in, ${figure(usage.outputTokens)} out`);
+  }
+  if (typeof usage?.cost === "number") {
+    const amount = String(Number(usage.cost.toPrecision(4)));
+    const currency = oneLine(usage.currency ?? "USD", 8);
+    told.push(currency === "USD" ? `$${amount}` : `${amount} ${currency}`);
+  }
+  return told.join(" · ");
+}
+
 function figure(n: number | null | undefined): string {
-  return n == null ? UNKNOWN : count(n);
+  return typeof n === "number" ? count(n) : UNKNOWN;
 }
 
 function spent(sum: UsageSum): string {
