@@ -162,7 +162,6 @@ export function taskDetails(
       told.push({ text: oneLine(task.reason, 200), tone: "error" });
       break;
     case "cancelled":
-      return "cancelled";
       told.push({ text: oneLine(task.reason, 120), tone: "plain" });
       break;
     case "done":
