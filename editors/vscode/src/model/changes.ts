@@ -137,7 +137,7 @@ export class Changes {
       return [];
     }
     this.#seen.add(key);
-    const data = event.data as unknown as Record<string, unknown>;
+    const data: Record<string, unknown> = event.data;
     const changes = fileChanges(data["changes"]);
     changes.forEach((change, i) => {
       this.#insert({
