@@ -7,8 +7,10 @@ export interface Sessions {
   loaded: boolean;
   /** There are older ones than those listed. */
   more: boolean;
-  /** Where those begin. */
+  /** Where the next page of them begins. */
   cursor?: string | undefined;
+  /** How often they were listed: what was there besides is gone each time. */
+  listings: number;
 }
 
 export type SessionGroup = "attention" | "running" | "idle" | "archived";
@@ -17,7 +19,7 @@ export type SessionGroup = "attention" | "running" | "idle" | "archived";
 export const GROUPS: readonly SessionGroup[] = ["attention", "running", "idle", "archived"];
 
 export function newSessions(): Sessions {
-  return { byId: new Map(), loaded: false, more: false };
+  return { byId: new Map(), loaded: false, more: false, listings: 0 };
 }
 
 export function getSession(state: Sessions, sessionId: string): Session | undefined {
@@ -48,6 +50,7 @@ export function replaceSessions(state: Sessions, listed: readonly Session[], mor
   }
   state.loaded = true;
   state.more = more;
+  state.listings += 1;
 }
 
 export function groupOf(session: Session): SessionGroup {

@@ -1,0 +1,38 @@
+/** How the server stands, in one word: for views, `when` clauses and the status bar. Pure. */
+
+/** What is known of a server, as far as it is looked at here. */
+export interface ServerLook {
+  readonly trusted: boolean;
+  readonly greeted: boolean;
+  readonly server: {
+    readonly state: "stopped" | "starting" | "ready" | "waiting" | "failed";
+    /** It has been asked, and nothing has come for long. */
+    readonly silent: boolean;
+    readonly found?: { readonly guess?: boolean } | undefined;
+  };
+}
+
+/**
+ * - `untrusted`: none is started, since the folder is not trusted
+ * - `notFound`: there is none, or what was taken for one is a Python without it
+ * - `failed`: it could not be kept running
+ * - `silent`: it runs, and does not answer
+ * - `waiting`: it has ended, and is started again in a moment
+ */
+export type ServerState =
+  "untrusted" | "stopped" | "starting" | "ready" | "silent" | "waiting" | "failed" | "notFound";
+
+export function serverState({ trusted, greeted, server }: ServerLook): ServerState {
+  if (!trusted) {
+    return "untrusted";
+  } else if (
+    server.state === "failed" &&
+    !greeted &&
+    (!server.found || server.found.guess === true)
+  ) {
+    return "notFound";
+  } else if (server.silent && (server.state === "ready" || server.state === "starting")) {
+    return "silent";
+  }
+  return server.state;
+}
