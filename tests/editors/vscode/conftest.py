@@ -43,7 +43,8 @@ def open_code(
 ) -> "Generator[Callable[..., CodeServer]]":
     """Starts VS Codes (see `CodeServer` for what it takes); at the end each is closed, and must leave nothing.
 
-    They get folders `code1`, `code2`, ... of the test's own.
+    They get folders `code1`, `code2`, ... of the test's own. `driven` installs the extension that runs
+    suites of ``test/exthost``.
     """
     from vscode_build import installed
 
@@ -54,8 +55,8 @@ def open_code(
             nonlocal count
             count += 1
             folder = settings.pop("folder", tmp_path / f"code{count}")
-            folder.mkdir(parents=True, exist_ok=True)
-            code = CodeServer(browser, installed(shared), folder, **settings)
+            driven = settings.pop("driven", False)
+            code = CodeServer(browser, installed(shared, driven=driven), folder, **settings)
             opened.callback(code.close)
             return code
 

@@ -61,20 +61,35 @@ def units(shared: Path) -> Path:
     )
 
 
-def installed(shared: Path) -> Path:
-    """An extensions folder of VS Code with the extension and the tests' driver in it, to be copied."""
+def suites(shared: Path) -> Path:
+    """A folder with the bundles of the suites that run in an extension host."""
+    return once(
+        shared, "suites", lambda path: _said_nothing(run_node("test/bundle.mjs", "exthost", path))
+    )
+
+
+def driver(shared: Path) -> Path:
+    """The .vsix of the extension that runs those suites."""
+    return once(
+        shared, "driver.vsix", lambda path: _said_nothing(run_node("test/exthost/pack.mjs", path))
+    )
+
+
+def installed(shared: Path, *, driven: bool = False) -> Path:
+    """An extensions folder of VS Code with the extension in it, and with the driver when `driven`; to be
+    copied."""
+    packages = [packed(shared), *([driver(shared)] if driven else [])]
 
     def build(folder: Path) -> None:
-        data = shared / "installing"
         run_node(
             WORKBENCH,
             "--accept-server-license-terms",
-            *("--server-data-dir", data),
+            *("--server-data-dir", shared / "installing"),
             *("--extensions-dir", folder),
-            *("--install-extension", packed(shared)),
+            *(word for package in packages for word in ("--install-extension", package)),
         )
 
-    return once(shared, "extensions", build)
+    return once(shared, "driven-extensions" if driven else "extensions", build)
 
 
 def _said_nothing(_said: str) -> None:
