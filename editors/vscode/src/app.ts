@@ -19,8 +19,8 @@ import { counts, newSessions, putSession, removeSession } from "./model/store";
 import { Questions, type BufferReader } from "./questions";
 import { CallError, kindOf } from "./server/errors";
 import { Feed } from "./server/feed";
-import type { RequestOptions, Supervisor, SupervisorEnvironment } from "./server/supervisor";
-import { Supervisor as NewSupervisor } from "./server/supervisor";
+import { Supervisor } from "./server/supervisor";
+import type { RequestOptions, SupervisorEnvironment } from "./server/supervisor";
 import { OpenSession } from "./session";
 import type { Stop } from "./stopping";
 
@@ -107,7 +107,7 @@ export class App {
       approvalEnded: new Listeners(log),
     };
     this.questions = new Questions(this, editor.buffers);
-    this.server = new NewSupervisor({
+    this.server = new Supervisor({
       ...editor.server,
       log,
       changed: () => {

@@ -23,11 +23,12 @@ let running: App | undefined;
 export function activate(context: vscode.ExtensionContext): Api {
   const channel = vscode.window.createOutputChannel("Callboard", { log: true });
   const log = channelLog(channel);
+  const clientId = `vscode_${randomBytes(12).toString("hex")}`;
   const app = new App({
     log,
-    server: serverEnvironment(context, log),
+    server: serverEnvironment(clientId, log),
     buffers: readBuffer,
-    clientId: `vscode_${randomBytes(12).toString("hex")}`,
+    clientId,
     trusted: () => vscode.workspace.isTrusted,
   });
   running = app;

@@ -7,15 +7,11 @@ import type {
 } from "@callboard/protocol";
 import type { App } from "./app";
 import { asked } from "./catalog";
+import type { CancelToken } from "./server/connection";
 import { CallError } from "./server/errors";
 
 /** Reads a file as the editor has it, with changes that are not saved yet. Throws `CallError`. */
 export type BufferReader = (params: ReadFileParams) => Promise<ReadFileResult>;
-
-/** Whether the server still waits for an answer. */
-export interface CancelToken {
-  onCancelled(listener: () => void): void;
-}
 
 export class Questions {
   readonly #open = new Map<string, (result: ApprovalRequestResult) => void>();

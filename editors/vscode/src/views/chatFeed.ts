@@ -5,7 +5,7 @@
 import type { App } from "../app";
 import { approvalsOf } from "../model/approvals";
 import type { CardLook } from "../model/cards";
-import { approvalCard, card, planCard, queueCards } from "../model/cards";
+import { approvalCard, card, planCard, queueCards, settled } from "../model/cards";
 import type { Change, Item } from "../model/items";
 import { visible } from "../model/text";
 import type { OpenSession, SessionUpdate } from "../session";
@@ -410,7 +410,6 @@ function streams(item: Item): boolean {
   return item.streaming === true && (item.kind === "answer" || item.kind === "thought");
 }
 
-/** What may be told of a text that streams: not the first half of what is shown as one, while the other is on its way. */
 function spoken(item: Item): string {
-  return item.text.replace(/[\r\ud800-\udbff]$/, "");
+  return settled(item.text);
 }
