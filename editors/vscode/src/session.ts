@@ -259,11 +259,9 @@ export class OpenSession {
     try {
       const got = await this.app.request("session/get", { sessionId: this.id });
       if (epoch === this.epoch) {
-        const change = draft(this.transcript, got.draft ?? undefined);
-        if (change) {
-          // A piece that is still missing comes with the next save of the draft.
-          delete change.hole;
-        }
+        const change = draft(this.transcript, got.draft);
+        // A piece that is still missing comes with the next save of the draft.
+        delete change.hole;
         this.changed(change);
       }
     } catch (fault) {

@@ -1,6 +1,7 @@
 /** One chat: a session, the page that shows it, and what the person does there. */
 import * as vscode from "vscode";
 import type { App } from "../app";
+import { setting } from "../config";
 import { PromptContext } from "../context";
 import type { ToChat } from "../shared/chat";
 import type { ChatDoing } from "./chatActions";
@@ -35,7 +36,7 @@ export class Chat implements vscode.Disposable {
     const { webview } = surface;
     this.context = new PromptContext(
       () => this.#roots(),
-      () => vscode.workspace.getConfiguration("callboard").get("context.includeSelection", true),
+      () => setting("context.includeSelection"),
       () => {
         this.#feed.contextChanged();
       },

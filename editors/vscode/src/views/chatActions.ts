@@ -189,11 +189,10 @@ async function openLink(href: string): Promise<void> {
 }
 
 async function findFiles(query: string): Promise<FileLink[]> {
-  const letters = [...query.replace(/[^\p{L}\p{N}._/-]+/gu, "")].slice(0, 40);
+  const letters = Array.from(query.replace(/[^\p{L}\p{N}._/-]+/gu, "")).slice(0, 40);
   const any = letters.map((letter) => `*${caseless(letter)}`).join("");
-  // Of a path the last part is meant, unless a slash says otherwise.
-  const pattern = query.includes("/") ? `**/${any}*` : `**/${any}*`;
-  const found = await vscode.workspace.findFiles(pattern, undefined, OFFERED * 4);
+  // Settings such as `files.exclude` hold for it.
+  const found = await vscode.workspace.findFiles(`**/${any}*`, undefined, OFFERED * 4);
   return found
     .map((uri) => ({ label: vscode.workspace.asRelativePath(uri), path: uri.fsPath }))
     .sort((a, b) => a.label.length - b.label.length || (a.label < b.label ? -1 : 1))

@@ -4,6 +4,7 @@
  */
 import * as vscode from "vscode";
 import type { App } from "../app";
+import { setting } from "../config";
 import { oneLine } from "../model/text";
 import { Chat } from "./chat";
 import { webviewOptions } from "./chatPage";
@@ -93,8 +94,7 @@ export class Chats implements vscode.Disposable {
     const there = [...this.#panels].find(
       ([, chat]) => sessionId !== undefined && chat.sessionId === sessionId,
     );
-    const settings = vscode.workspace.getConfiguration("callboard");
-    const where = options.in ?? settings.get<"sidebar" | "editor">("chat.location", "sidebar");
+    const where = options.in ?? setting("chat.location");
     let chat: Chat;
     if (there && options.in !== "sidebar") {
       there[0].reveal(undefined, preserveFocus);
