@@ -305,6 +305,10 @@ export class App {
     return entry.session;
   }
 
+  openIds(): string[] {
+    return [...this.#open.keys()];
+  }
+
   release(sessionId: string): void {
     const entry = this.#open.get(sessionId);
     if (entry) {

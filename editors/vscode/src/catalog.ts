@@ -3,7 +3,7 @@ import type { Approval, Event, ScopeKind } from "@callboard/protocol";
 import { isKnownEvent } from "@callboard/protocol";
 import type { App } from "./app";
 import { addApproval, forgetApprovals, replaceApprovals } from "./model/approvals";
-import { removeSession, replaceSessions } from "./model/store";
+import { putSession, removeSession, replaceSessions } from "./model/store";
 import { explain, kindOf } from "./server/errors";
 
 /** So many sessions are listed, the newest. */
@@ -11,7 +11,16 @@ export const LISTED = 100;
 
 async function listSessions(app: App): Promise<void> {
   const page = await app.request("session/list", { limit: LISTED }, { once: true });
+  const before = new Map(app.sessions.byId);
   replaceSessions(app.sessions, page.data, page.nextCursor != null);
+  for (const id of app.openIds()) {
+    // One that somebody looks at is known, however old it is.
+    const known = before.get(id);
+    if (known && !app.sessions.byId.has(id)) {
+      putSession(app.sessions, known);
+      app.refresh(id);
+    }
+  }
   app.sessions.cursor = page.nextCursor ?? undefined;
   app.tell("sessions", undefined);
 }

@@ -45,8 +45,7 @@ export async function runningBelow(app: App, sessionId: string): Promise<Agent[]
     });
     for (const agent of page.data) {
       const below =
-        agent.rootId === sessionId ||
-        (agent.path ?? []).some((step) => step.sessionId === sessionId);
+        agent.rootId === sessionId || agent.path.some((step) => step.sessionId === sessionId);
       const runs = agent.status === "running" || agent.status === "starting";
       if (agent.agentId !== sessionId && below && runs) {
         found.push(agent);
