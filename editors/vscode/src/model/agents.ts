@@ -93,7 +93,7 @@ export function elapsed(view: AgentsView, agent: Agent, now: number): number | u
 }
 
 /** Whether a turn runs whose time goes on. */
-export function runs(view: AgentsView): boolean {
+export function runs(view: Pick<AgentsView, "agents">): boolean {
   return view.agents.some((agent) => agent.turnId && agent.elapsedMs != null);
 }
 
