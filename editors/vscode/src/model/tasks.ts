@@ -81,6 +81,14 @@ export function taskOf(view: BoardView, id: string): GroupTask | undefined {
   return view.tasks.find((task) => task.taskId === id);
 }
 
+/** A message of the server with the titles of tasks in the place of their ids. */
+export function withTitles(view: BoardView, message: string): string {
+  return view.tasks.reduce(
+    (told, task) => told.replaceAll(task.taskId, () => `"${oneLine(task.title, 40)}"`),
+    message,
+  );
+}
+
 /** What the tasks of a view are told with; made once for all of them. */
 export interface BoardIndex {
   readonly titles: ReadonlyMap<string, string>;
