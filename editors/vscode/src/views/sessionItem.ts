@@ -3,7 +3,7 @@ import type { Session } from "@callboard/protocol";
 import * as vscode from "vscode";
 import { stateBeside, type ListNode, type SessionNode } from "../model/sessionList";
 import { age, stateOf, used, type Row } from "../model/rows";
-import { groupOf, sessionName } from "../model/store";
+import { sessionName } from "../model/store";
 import { oneLine } from "../model/text";
 
 /** Lines that came and went by a session, as far as this is known. */
@@ -149,13 +149,4 @@ export function tooltipOf(row: Row, look: Pick<ItemLook, "now">): string {
 
 function ago(passed: string): string {
   return passed === "" || passed === "now" ? passed : `${passed} ago`;
-}
-
-/** A session as an entry of a list at the top of the window. */
-export interface SessionPick extends vscode.QuickPickItem {
-  session: Session;
-}
-
-export function rowOf(session: Session): Row {
-  return { session, group: groupOf(session), here: true };
 }

@@ -99,6 +99,11 @@ export class SessionsTree implements vscode.TreeDataProvider<ListNode>, vscode.D
     vscode.Disposable.from(...this.#disposables).dispose();
   }
 
+  /** Those of the window, their links resolved. */
+  get folders(): readonly string[] {
+    return this.#folders;
+  }
+
   get filter(): SessionFilter {
     return this.#filter;
   }
