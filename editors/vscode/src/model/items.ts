@@ -1,6 +1,6 @@
 /** How an event becomes an item of a transcript. */
 import type { Author, MessageContent } from "@callboard/protocol";
-import { asText } from "./text";
+import { asText, told } from "./text";
 import type { Change, EventOf, Item, ItemKind, Transcript, Waiting } from "./transcript";
 
 export { newTranscript, nothing } from "./transcript";
@@ -43,7 +43,7 @@ export function add(t: Transcript, change: Change, event: Happened, item: NewIte
 }
 
 function eventName(event: Happened): string {
-  return event.eventId ?? `seq ${event.seq}`;
+  return asText(event.eventId) || `seq ${event.seq}`;
 }
 
 export function notice(t: Transcript, change: Change, event: Happened, text: string): void {
@@ -79,11 +79,11 @@ export function parts(content: readonly MessageContent[] | null | undefined): Pa
   const said: string[] = [];
   const thought: string[] = [];
   const attachments: string[] = [];
-  const told = blocks.some((block) => isFor(block, "person"));
+  const forPerson = blocks.some((block) => isFor(block, "person"));
   for (const block of blocks) {
     switch (block.type) {
       case "text":
-        if (!(told && isFor(block, "model"))) {
+        if (!(forPerson && isFor(block, "model"))) {
           said.push(asText(block.text));
         }
         break;
@@ -114,7 +114,7 @@ type Waits = Omit<Partial<Item>, "seq" | "placed" | "at" | "kind" | "author"> & 
 function prompt(event: Happened, item: Waits): Item {
   return {
     ...item,
-    id: item.id ?? eventName(event),
+    id: item.id === undefined ? eventName(event) : told(item.id),
     kind: "prompt",
     seq: event.seq,
     placed: event.seq,
