@@ -2,11 +2,11 @@
  * The changes of a session and of its agents, read from the log and followed while somebody looks at them; and
  * what is said of them, kept in the metadata of the sessions that made them.
  */
-import type { Event, EventBatch, SessionCreated } from "@callboard/protocol";
+import type { Event, EventBatch, Scope, SessionCreated } from "@callboard/protocol";
 import { isKnownEvent } from "@callboard/protocol";
 import type { App } from "./app";
 import { Listeners } from "./listeners";
-import { Changes, type ChangedFile, type Step } from "./model/changes";
+import { Changes, writtenBy, type ChangedFile, type Step } from "./model/changes";
 import { mergeReview, readReview, writeReview, type Review, type Verdict } from "./model/review";
 import { explain } from "./server/errors";
 
@@ -24,6 +24,34 @@ export function isSame(a: ChangedFile, b: ChangedFile): boolean {
   return (
     a.state === b.state && a.chain.length === b.chain.length && a.chain.at(-1) === b.chain.at(-1)
   );
+}
+
+/** A session, with its agents; an agent for itself. */
+function scopeOf(app: App, id: string): Scope {
+  const isAgent = app.sessions.byId.get(id)?.parentId != null;
+  return { kind: isAgent ? "session" : "tree", id };
+}
+
+/**
+ * Tells when a session, or an agent of it, writes files.
+ * @returns what ends it
+ */
+export function watchWrites(
+  app: App,
+  id: string,
+  written: (paths: readonly string[]) => void,
+): () => void {
+  return app.feed.follow({
+    scope: scopeOf(app, id),
+    cursor: "now",
+    types: ["tool_result"],
+    onEvents: (events) => {
+      const paths = events.flatMap((event) => writtenBy(event));
+      if (paths.length > 0) {
+        written([...new Set(paths)]);
+      }
+    },
+  });
 }
 
 /** The changes of one session. */
@@ -46,13 +74,10 @@ export class Tracked {
   constructor(
     private readonly app: App,
     readonly id: string,
-    /** Files were written while it is followed. */
-    private readonly touched: (paths: readonly string[]) => void,
   ) {
     this.#listeners = new Listeners(app.log);
-    const isAgent = (app.sessions.byId.get(id)?.parentId ?? undefined) !== undefined;
     this.#closeFeed = app.feed.follow({
-      scope: { kind: isAgent ? "session" : "tree", id },
+      scope: scopeOf(app, id),
       cursor: "start",
       types: TYPES,
       onEvents: (events, batch) => {
@@ -78,7 +103,7 @@ export class Tracked {
     }
   }
 
-  #event(event: Event): string[] {
+  #event(event: Event): void {
     const { sessionId } = event;
     if (isKnownEvent(event)) {
       switch (event.type) {
@@ -103,27 +128,19 @@ export class Tracked {
           }
       }
     }
-    return this.#model.add(event);
+    this.#model.add(event);
   }
 
   #events(events: readonly Event[], batch: EventBatch): void {
-    const paths = new Set<string>();
     for (const event of events) {
       this.app.guard(() => {
-        for (const path of this.#event(event)) {
-          paths.add(path);
-        }
+        this.#event(event);
       });
     }
     const wasLoaded = this.loaded;
     this.loaded ||= batch.caughtUp;
     if (events.length > 0 || this.loaded !== wasLoaded) {
       this.#tell();
-    }
-    if (wasLoaded && paths.size > 0) {
-      this.app.guard(() => {
-        this.touched([...paths]);
-      });
     }
   }
 
@@ -169,6 +186,11 @@ export class Tracked {
   next(path: string): ChangedFile | undefined {
     const pending = this.pending().filter((file) => file.path !== path);
     return pending.find((file) => file.path > path) ?? pending[0];
+  }
+
+  /** What steps that are named did to files, whatever was said of them. */
+  filesOf(isMeant: (step: Step) => boolean): ChangedFile[] {
+    return this.#model.filesOf(isMeant);
   }
 
   /** Where the sessions that changed a file may do so. */
@@ -242,19 +264,13 @@ export class Tracked {
 export class ChangesInUse {
   readonly #open = new Map<string, { tracked: Tracked; users: number }>();
 
-  constructor(
-    private readonly app: App,
-    private readonly touched: (tracked: Tracked, paths: readonly string[]) => void,
-  ) {}
+  constructor(private readonly app: App) {}
 
   /** Each `use` wants its `release`. */
   use(id: string): Tracked {
     let entry = this.#open.get(id);
     if (!entry) {
-      const tracked: Tracked = new Tracked(this.app, id, (paths) => {
-        this.touched(tracked, paths);
-      });
-      entry = { tracked, users: 0 };
+      entry = { tracked: new Tracked(this.app, id), users: 0 };
       this.#open.set(id, entry);
     }
     entry.users += 1;

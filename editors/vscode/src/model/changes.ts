@@ -114,6 +114,44 @@ function partialOf(chain: readonly Step[]): string | undefined {
   return undefined;
 }
 
+/** What a chain of changes did to a file. */
+function told(
+  path: string,
+  steps: readonly Step[],
+  chain: readonly Step[],
+  state: ChangeState,
+): ChangedFile {
+  let operation: Operation | undefined;
+  let oldPath: string | undefined;
+  let [added, removed] = [0, 0];
+  for (const { change } of chain) {
+    operation = merged(operation, change.operation);
+    added += change.added;
+    removed += change.removed;
+    if (change.oldPath && change.oldPath !== path) {
+      oldPath ??= change.oldPath;
+    }
+  }
+  return {
+    path,
+    oldPath,
+    operation: operation ?? "nothing",
+    added,
+    removed,
+    state,
+    chain,
+    steps,
+    partial: partialOf(chain),
+  };
+}
+
+/** The paths that an event tells to have been written. */
+export function writtenBy(event: Event): string[] {
+  const data: unknown = event.data;
+  const changes = event.type === "tool_result" && isObject(data) ? data["changes"] : undefined;
+  return fileChanges(changes).flatMap(({ path, oldPath }) => (oldPath ? [path, oldPath] : [path]));
+}
+
 /** Of one session and its agents; any order of events will do, and twice is once. */
 export class Changes {
   /** By `pos`. */
@@ -123,23 +161,22 @@ export class Changes {
   /** The last seq seen, by session. */
   readonly #heads = new Map<string, number>();
 
-  /** Takes in an event, and tells the paths that it changed. */
-  add(event: Event): string[] {
+  /** Takes in an event. */
+  add(event: Event): void {
     const id = event.sessionId;
     this.#heads.set(id, Math.max(this.#heads.get(id) ?? 0, event.seq));
     if (event.type === "session_forked") {
       // What stands before it is the history of another session.
       this.#steps = this.#steps.filter((step) => step.sessionId !== id || step.seq > event.seq);
-      return [];
+      return;
     }
     const key = `${id} ${event.seq}`;
     if (event.type !== "tool_result" || this.#seen.has(key) || !isObject(event.data)) {
-      return [];
+      return;
     }
     this.#seen.add(key);
     const data: Record<string, unknown> = event.data;
-    const changes = fileChanges(data["changes"]);
-    changes.forEach((change, i) => {
+    fileChanges(data["changes"]).forEach((change, i) => {
       this.#insert({
         sessionId: id,
         seq: event.seq,
@@ -150,9 +187,6 @@ export class Changes {
         blob: blobOf(data, `/changes/${i}/diff`),
       });
     });
-    return changes.flatMap((change) =>
-      change.oldPath ? [change.path, change.oldPath] : [change.path],
-    );
   }
 
   #insert(step: Step): void {
@@ -181,6 +215,18 @@ export class Changes {
 
   /** The changed files, by path. */
   files(): ChangedFile[] {
+    return this.#byPath().map(([path, steps]) => this.#fileOf(path, steps));
+  }
+
+  /** What steps that are named did to files, whatever was said of them, but for what was put back. */
+  filesOf(isMeant: (step: Step) => boolean): ChangedFile[] {
+    return this.#byPath().flatMap(([path, steps]) => {
+      const chain = steps.filter((step) => isMeant(step) && this.#verdict(step) !== "rejected");
+      return chain.length > 0 ? [told(path, steps, chain, "new")] : [];
+    });
+  }
+
+  #byPath(): [path: string, steps: Step[]][] {
     const byPath = new Map<string, Step[]>();
     for (const step of this.#steps) {
       const { path, oldPath } = step.change;
@@ -198,38 +244,14 @@ export class Changes {
       steps.push(step);
       byPath.set(path, steps);
     }
-    return [...byPath]
-      .map(([path, steps]) => this.#fileOf(path, steps))
-      .sort((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0));
+    return [...byPath].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
   }
 
   #fileOf(path: string, steps: readonly Step[]): ChangedFile {
     const waiting = steps.filter((step) => !this.#verdict(step));
     const last = steps.at(-1);
     const state = waiting.length > 0 || !last ? "new" : (this.#verdict(last) ?? "new");
-    const chain = waiting.length > 0 ? waiting : steps;
-    let operation: Operation | undefined;
-    let oldPath: string | undefined;
-    let [added, removed] = [0, 0];
-    for (const { change } of chain) {
-      operation = merged(operation, change.operation);
-      added += change.added;
-      removed += change.removed;
-      if (change.oldPath && change.oldPath !== path) {
-        oldPath ??= change.oldPath;
-      }
-    }
-    return {
-      path,
-      oldPath,
-      operation: operation ?? "nothing",
-      added,
-      removed,
-      state,
-      chain,
-      steps,
-      partial: partialOf(chain),
-    };
+    return told(path, steps, waiting.length > 0 ? waiting : steps, state);
   }
 
   /** The sessions whose calls changed something. */

@@ -1,0 +1,219 @@
+/**
+ * Reviewing what a session changed: what a file was before beside what it is now. A tab is only a view: closing
+ * one settles nothing, and one that a window had open when it was loaded again is filled anew.
+ */
+import * as vscode from "vscode";
+import type { App } from "../app";
+import { isSame, type ChangesInUse, type Tracked } from "../changes";
+import type { ChangedFile } from "../model/changes";
+import { plural } from "../model/loose";
+import { message } from "../model/text";
+import { CallError } from "../server/errors";
+import { failed } from "../commands/registry";
+import { changeContent, type DiffContent } from "./diffContent";
+import {
+  activeTab,
+  keyOf,
+  shownIn,
+  shownTabs,
+  type DiffDocuments,
+  type Subject,
+} from "./diffDocuments";
+import { mention, nameIn } from "./verdicts";
+
+/** A session whose changes tabs show. */
+interface Held {
+  readonly tracked: Tracked;
+  readonly off: () => void;
+}
+
+type ShownChange = Extract<Subject, { about: "change" }>;
+
+/** Puts a diff where the person looks. */
+export async function display(
+  documents: DiffDocuments,
+  { title, left, right, note }: DiffContent,
+  options: vscode.TextDocumentShowOptions = {},
+): Promise<void> {
+  for (const { uri, text } of left ? [left, right] : [right]) {
+    if (text !== undefined) {
+      documents.put(uri, text);
+    }
+  }
+  const how = { preview: true, ...options };
+  if (left) {
+    await vscode.commands.executeCommand("vscode.diff", left.uri, right.uri, title, how);
+  } else {
+    await vscode.window.showTextDocument(right.uri, how);
+  }
+  if (note !== undefined) {
+    void vscode.window.showInformationMessage(message(note));
+  }
+}
+
+export class DiffReview implements vscode.Disposable {
+  readonly #held = new Map<string, Held>();
+  /** What each tab shows: what is settled is what was seen. */
+  readonly #seen = new Map<string, ChangedFile>();
+  #shown = new Map<string, ShownChange>();
+
+  constructor(
+    private readonly app: App,
+    private readonly changes: ChangesInUse,
+    private readonly documents: DiffDocuments,
+  ) {}
+
+  dispose(): void {
+    for (const { tracked, off } of this.#held.values()) {
+      off();
+      this.changes.release(tracked);
+    }
+    this.#held.clear();
+  }
+
+  /**
+   * Shows a file as it was and as it is.
+   * @param path as on the wire
+   */
+  async show(sessionId: string, path: string): Promise<void> {
+    await this.changes.with(sessionId, async (tracked) => {
+      const file = tracked.file(path);
+      if (!file) {
+        const why = tracked.fault ?? "It was not changed by this session.";
+        throw new CallError(0, `${message(path, 80)}: ${why}`);
+      }
+      await tracked.whole([file]);
+      const content = await changeContent(tracked, file);
+      this.#seen.set(keyOf(subjectOf(tracked, file)), file);
+      await display(this.documents, content);
+      this.sync();
+    });
+  }
+
+  /** The file that the active tab shows, as it was seen. */
+  get current(): { sessionId: string; file: ChangedFile } | undefined {
+    const shown = shownIn(activeTab());
+    const file = shown && this.#seen.get(keyOf(shown));
+    return shown?.about === "change" && file ? { sessionId: shown.sessionId, file } : undefined;
+  }
+
+  /** Shows the file after another; says so where there is none. */
+  async next(tracked: Tracked, path: string): Promise<void> {
+    const file = tracked.next(path);
+    if (file) {
+      await this.show(tracked.id, file.path);
+    } else {
+      mention("there is no other file that is new");
+    }
+  }
+
+  /** A file is settled: where its diff was the one that is looked at, the next one comes. */
+  async settled(tracked: Tracked, files: readonly ChangedFile[]): Promise<void> {
+    const key = keyOf({ about: "change", sessionId: tracked.id, path: files[0]?.path ?? "" });
+    const active = activeTab();
+    const shown = shownIn(active);
+    if (!active || !shown || keyOf(shown) !== key || files.length !== 1) {
+      return;
+    }
+    const file = tracked.next(files[0]?.path ?? "");
+    this.#shown.delete(key);
+    if (!active.isDirty) {
+      await vscode.window.tabGroups.close(active, true);
+    }
+    if (file) {
+      await this.show(tracked.id, file.path);
+    } else if (tracked.files().length > 1) {
+      mention("that was the last file that was new");
+    }
+  }
+
+  /** Fills a tab of which only the address is known. */
+  restore(shown: ShownChange): void {
+    this.changes
+      .with(shown.sessionId, async (tracked) => {
+        this.#hold(shown.sessionId);
+        await this.#fill(tracked, shown);
+      })
+      .catch((fault: unknown) => failed(this.app, fault, "The diff cannot be shown"));
+  }
+
+  async #fill(tracked: Tracked, shown: ShownChange): Promise<void> {
+    const file = tracked.file(shown.path);
+    if (!file) {
+      return;
+    }
+    await tracked.whole([file]);
+    const { left, right } = await changeContent(tracked, file);
+    this.#seen.set(keyOf(shown), file);
+    for (const pane of [left, right]) {
+      if (pane?.text !== undefined) {
+        this.documents.put(pane.uri, pane.text);
+      }
+    }
+  }
+
+  #hold(sessionId: string): void {
+    if (this.#held.has(sessionId)) {
+      return;
+    }
+    const tracked = this.changes.use(sessionId);
+    const off = tracked.listen(() => {
+      this.#renew(tracked);
+    });
+    this.#held.set(sessionId, { tracked, off });
+  }
+
+  /** What is shown is another by now: its text before, and what a key settles, follow. */
+  #renew(tracked: Tracked): void {
+    for (const shown of this.#shown.values()) {
+      const seen = this.#seen.get(keyOf(shown));
+      const file = shown.sessionId === tracked.id ? tracked.file(shown.path) : undefined;
+      if (file && seen && !isSame(file, seen)) {
+        this.#fill(tracked, shown).catch((fault: unknown) =>
+          failed(this.app, fault, "The diff cannot be brought up to date"),
+        );
+      }
+    }
+  }
+
+  /** The tabs that there are are others. */
+  sync(): void {
+    const now = new Map<string, ShownChange>();
+    for (const { shown } of shownTabs()) {
+      if (shown.about === "change") {
+        now.set(keyOf(shown), shown);
+        this.#hold(shown.sessionId);
+      }
+    }
+    for (const [key, shown] of this.#shown) {
+      if (!now.has(key)) {
+        this.#closed(shown);
+        this.#seen.delete(key);
+      }
+    }
+    this.#shown = now;
+    const sessions = new Set([...now.values()].map((shown) => shown.sessionId));
+    for (const [id, { tracked, off }] of this.#held) {
+      if (!sessions.has(id)) {
+        off();
+        this.changes.release(tracked);
+        this.#held.delete(id);
+      }
+    }
+  }
+
+  /** A tab is gone: what was not settled waits. */
+  #closed(shown: ShownChange): void {
+    const tracked = this.#held.get(shown.sessionId)?.tracked;
+    const file = tracked?.file(shown.path);
+    if (tracked && file?.state === "new") {
+      const others = tracked.pending().length - 1;
+      const rest = others > 0 ? ` and ${plural(others, "file")}` : "";
+      mention(`${nameIn(tracked, file)}${rest} still to be reviewed`);
+    }
+  }
+}
+
+function subjectOf(tracked: Tracked, file: ChangedFile): ShownChange {
+  return { about: "change", sessionId: tracked.id, path: file.path };
+}
