@@ -3,6 +3,7 @@ import * as vscode from "vscode";
 import { App } from "./app";
 import { readBuffer } from "./buffers";
 import { registerApprovals } from "./commands/approvals";
+import { registerChanges, type Reviewing } from "./commands/changes";
 import { registerChat } from "./commands/chat";
 import { channelLog } from "./log";
 import { counts } from "./model/store";
@@ -13,6 +14,7 @@ import { serverEnvironment } from "./wiring";
 export interface Api {
   app: App;
   chats: Chats;
+  reviewing: Reviewing;
 }
 
 /** Under this key a window keeps whether something ran or waited when it was here last. */
@@ -36,12 +38,13 @@ export function activate(context: vscode.ExtensionContext): Api {
   context.subscriptions.push(channel, chats);
   registerChat(context, app, chats);
   registerApprovals(context, app, chats);
+  const reviewing = registerChanges(context, app, (sessionId) => chats.isVisible(sessionId));
   rememberLive(context, app);
   // The server starts with the first use; where something went on without this window, that is now.
   if (context.workspaceState.get(LIVE) === true) {
     app.start();
   }
-  return { app, chats };
+  return { app, chats, reviewing };
 }
 
 export async function deactivate(): Promise<void> {
