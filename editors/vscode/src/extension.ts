@@ -4,15 +4,23 @@ import { App } from "./app";
 import { readBuffer } from "./buffers";
 import { registerApprovals } from "./commands/approvals";
 import { registerChat } from "./commands/chat";
+import { registerDoctor } from "./commands/doctor";
+import { registerServer } from "./commands/server";
+import { registerSessions } from "./commands/sessions";
+import { followKeys } from "./contextKeys";
 import { channelLog } from "./log";
 import { counts } from "./model/store";
 import { Chats } from "./views/chats";
+import { Notifications } from "./views/notifications";
+import { SessionsTree } from "./views/sessionsTree";
+import { statusBar } from "./views/statusBar";
 import { serverEnvironment } from "./wiring";
 
 /** What tests, and other extensions, get of this one. */
 export interface Api {
   app: App;
   chats: Chats;
+  sessions: SessionsTree;
 }
 
 /** Under this key a window keeps whether something ran or waited when it was here last. */
@@ -33,15 +41,26 @@ export function activate(context: vscode.ExtensionContext): Api {
   });
   running = app;
   const chats = new Chats(context, app);
-  context.subscriptions.push(channel, chats);
+  const sessions = new SessionsTree(context, app);
+  context.subscriptions.push(
+    channel,
+    chats,
+    sessions,
+    followKeys(app),
+    statusBar(app),
+    new Notifications(app, chats),
+  );
   registerChat(context, app, chats);
   registerApprovals(context, app, chats);
+  registerSessions(context, app, chats, sessions);
+  registerServer(context, app, channel);
+  registerDoctor(context, app, chats.documents);
   rememberLive(context, app);
   // The server starts with the first use; where something went on without this window, that is now.
   if (context.workspaceState.get(LIVE) === true) {
     app.start();
   }
-  return { app, chats };
+  return { app, chats, sessions };
 }
 
 export async function deactivate(): Promise<void> {
