@@ -5,9 +5,17 @@ import { readBuffer } from "./buffers";
 import { registerApprovals } from "./commands/approvals";
 import { registerChanges, type Reviewing } from "./commands/changes";
 import { registerChat } from "./commands/chat";
+import { registerDoctor } from "./commands/doctor";
+import { registerServer } from "./commands/server";
+import { registerSessions } from "./commands/sessions";
+import { registerTeam } from "./commands/team";
+import { followKeys } from "./contextKeys";
 import { channelLog } from "./log";
 import { counts } from "./model/store";
 import { Chats } from "./views/chats";
+import { Notifications } from "./views/notifications";
+import { SessionsTree } from "./views/sessionsTree";
+import { statusBar } from "./views/statusBar";
 import { serverEnvironment } from "./wiring";
 
 /** What tests, and other extensions, get of this one. */
@@ -15,6 +23,7 @@ export interface Api {
   app: App;
   chats: Chats;
   reviewing: Reviewing;
+  sessions: SessionsTree;
 }
 
 /** Under this key a window keeps whether something ran or waited when it was here last. */
@@ -35,16 +44,28 @@ export function activate(context: vscode.ExtensionContext): Api {
   });
   running = app;
   const chats = new Chats(context, app);
-  context.subscriptions.push(channel, chats);
+  const sessions = new SessionsTree(context, app);
+  context.subscriptions.push(
+    channel,
+    chats,
+    sessions,
+    followKeys(app),
+    statusBar(app),
+    new Notifications(app, chats),
+  );
   registerChat(context, app, chats);
   registerApprovals(context, app, chats);
   const reviewing = registerChanges(context, app, (sessionId) => chats.isVisible(sessionId));
+  registerSessions(context, app, chats, sessions);
+  registerTeam(context, app, chats);
+  registerServer(context, app, channel);
+  registerDoctor(context, app, chats.documents);
   rememberLive(context, app);
   // The server starts with the first use; where something went on without this window, that is now.
   if (context.workspaceState.get(LIVE) === true) {
     app.start();
   }
-  return { app, chats, reviewing };
+  return { app, chats, reviewing, sessions };
 }
 
 export async function deactivate(): Promise<void> {

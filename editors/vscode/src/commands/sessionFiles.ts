@@ -26,7 +26,10 @@ export function fileName(session: Pick<Session, "sessionId" | "title">, ending: 
   const name = asText(session.title)
     .replace(/[\p{Cc}\p{Cf}\p{Co}\p{Cs}/\\:*?"<>|\s%#`$!&';{}~]+/gu, "-")
     .replace(/^[-.]+/, "");
-  const short = [...name].slice(0, 60).join("").replace(/[-.]+$/, "");
+  const short = [...name]
+    .slice(0, 60)
+    .join("")
+    .replace(/[-.]+$/, "");
   return `${short === "" ? `session-${session.sessionId.slice(-6)}` : short}.${ending}`;
 }
 

@@ -106,7 +106,8 @@ async function rename(app: App, sessionId: string): Promise<Session | undefined>
     title: "Rename Session",
     prompt: "Title of the session",
     value: oneLine(app.sessions.byId.get(sessionId)?.title ?? ""),
-    validateInput: (typed) => (typed.trim() === "" ? "A title has at least one letter." : undefined),
+    validateInput: (typed) =>
+      typed.trim() === "" ? "A title has at least one letter." : undefined,
   });
   if (title === undefined) {
     return undefined;
@@ -122,11 +123,13 @@ async function pin(app: App, sessionId: string, pinned: boolean): Promise<Sessio
 function offerBack(app: App, { sessionId }: Session): void {
   const undo = "Undo";
   const said = `${called(app, sessionId)} is archived. The group Archived of the list has it.`;
-  void vscode.window.showInformationMessage(said, undo).then((chosen) =>
-    chosen === undo
-      ? vscode.commands.executeCommand("callboard.unarchiveSession", sessionId)
-      : undefined,
-  );
+  void vscode.window
+    .showInformationMessage(said, undo)
+    .then((chosen) =>
+      chosen === undo
+        ? vscode.commands.executeCommand("callboard.unarchiveSession", sessionId)
+        : undefined,
+    );
 }
 
 async function deleteSession(app: App, sessionId: string): Promise<void> {
@@ -136,7 +139,8 @@ async function deleteSession(app: App, sessionId: string): Promise<void> {
     `Delete ${name}?`,
     {
       modal: true,
-      detail: "Its agents and all that was said go with it. Files stay as they are. This cannot be undone.",
+      detail:
+        "Its agents and all that was said go with it. Files stay as they are. This cannot be undone.",
     },
     sure,
   );
@@ -151,7 +155,10 @@ async function deleteSession(app: App, sessionId: string): Promise<void> {
 /** Opens the newest session of the folders. */
 async function resume(app: App, chats: Chats, folders: readonly string[]): Promise<void> {
   if (folders.length === 0) {
-    throw new CallError(0, "No folder is open. Callboard: Open a Session shows those of all folders.");
+    throw new CallError(
+      0,
+      "No folder is open. Callboard: Open a Session shows those of all folders.",
+    );
   }
   const pages = await Promise.all(
     folders.map((cwd) => app.request("session/list", { cwd, limit: 1 })),

@@ -20,7 +20,8 @@ function shown(what: string): ApprovalNotice {
   const plain = what.trim();
   return {
     text: message(plain, WIDTH),
-    whole: plain === visible(plain) && !/[\n\t]| {2}/.test(plain) && message(plain, WIDTH) === plain,
+    whole:
+      plain === visible(plain) && !/[\n\t]| {2}/.test(plain) && message(plain, WIDTH) === plain,
   };
 }
 

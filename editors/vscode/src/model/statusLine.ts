@@ -61,7 +61,8 @@ export function statusLine(standing: Standing): StatusLine {
     return { text: `$(check) ${NAME}`, about: `${NAME}: nothing runs`, urgency: "none" };
   }
   const icon = approvals > 0 ? "bell-dot" : "sync~spin";
-  const waits = approvals === 1 ? "1 approval waits for you" : `${approvals} approvals wait for you`;
+  const waits =
+    approvals === 1 ? "1 approval waits for you" : `${approvals} approvals wait for you`;
   const said = [
     ...(approvals > 0 ? [waits] : []),
     ...(running > 0 ? [running === 1 ? "1 agent runs" : `${running} agents run`] : []),

@@ -55,7 +55,9 @@ export class Notifications implements vscode.Disposable {
 
   #approvals(): void {
     const when = setting("approvals.notify");
-    const fresh = this.app.approvals.pending.filter(({ approvalId }) => !this.#told.has(approvalId));
+    const fresh = this.app.approvals.pending.filter(
+      ({ approvalId }) => !this.#told.has(approvalId),
+    );
     const wanted = fresh.filter(
       ({ sessionId, rootId }) =>
         when === "always" || (when === "unfocused" && !this.#inView(sessionId, rootId)),
@@ -108,8 +110,7 @@ export class Notifications implements vscode.Disposable {
       );
       return;
     }
-    const command =
-      chosen === ALLOW ? "approveOnce" : chosen === DENY ? "deny" : "nextApproval";
+    const command = chosen === ALLOW ? "approveOnce" : chosen === DENY ? "deny" : "nextApproval";
     await vscode.commands.executeCommand(`callboard.${command}`, approvalId);
   }
 

@@ -132,12 +132,12 @@ export class SessionsTree implements vscode.TreeDataProvider<ListNode>, vscode.D
     return listItem(node, this.#look());
   }
 
-  getChildren(node?: ListNode): readonly ListNode[] {
+  getChildren(node?: ListNode): ListNode[] {
     if (!node) {
       this.#draw();
-      return this.#nodes;
+      return [...this.#nodes];
     }
-    return node.kind === "group" ? node.children : [];
+    return node.kind === "group" ? [...node.children] : [];
   }
 
   getParent(node: ListNode): ListNode | undefined {
