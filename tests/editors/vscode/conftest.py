@@ -6,16 +6,30 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from vscode_tools import chromium, has_browser, has_workbench
+from vscode_tools import chromium, has_browser, has_packages, has_workbench
 
-NEEDS_PACKAGES = ["test_vscode_units.py", "test_vscode_package.py"]
-NEEDS_BROWSER = ["test_vscode_webview*"]
+HERE = Path(__file__).parent
+PACKAGES = ["test_vscode_units.py", "test_vscode_package.py"]
+"""Tests that need no browser."""
+PAGES = ["test_vscode_webview*"]
+"""Tests that need no workbench."""
 
-collect_ignore_glob = [] if has_workbench() else ["test_*"]
+OTHERS = [
+    path.name
+    for path in HERE.glob("test_*.py")
+    if not any(path.match(pattern) for pattern in (*PACKAGES, *PAGES))
+]
+
+collect_ignore_glob = [
+    *([] if has_packages() else PACKAGES),
+    *([] if has_packages() and has_browser() else PAGES),
+    *([] if has_workbench() else OTHERS),
+]
 
 if has_browser():
     from playwright.sync_api import Browser, sync_playwright
     from vscode_harness import CodeServer
+    from webview_harness import ORIGIN, Webview
 
 
 @pytest.fixture(scope="session")
@@ -59,5 +73,22 @@ def open_code(
             code = CodeServer(browser, installed(shared, driven=driven), folder, **settings)
             opened.callback(code.close)
             return code
+
+        yield start
+
+
+@pytest.fixture
+def open_webview(
+    browser: "Browser", shared: Path, request: pytest.FixtureRequest
+) -> "Generator[Callable[..., Webview]]":
+    """Opens pages of webviews (see `Webview` for what it takes); at the end each must have kept the rules."""
+    from vscode_build import pages
+
+    with ExitStack() as opened:
+
+        def start(name: str, **settings: Any) -> Webview:
+            page = Webview(browser, pages(shared, ORIGIN), name, test=request.node.name, **settings)
+            opened.callback(page.close)
+            return page
 
         yield start

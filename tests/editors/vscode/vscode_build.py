@@ -68,6 +68,16 @@ def suites(shared: Path) -> Path:
     )
 
 
+def pages(shared: Path, origin: str) -> Path:
+    """A folder with the pages of the webviews, as they are served from `origin`."""
+    made = once(
+        shared,
+        "pages",
+        lambda path: _said_nothing(run_node("test/webview/pages.mjs", path, origin)),
+    )
+    return made / "webview"
+
+
 def driver(shared: Path) -> Path:
     """The .vsix of the extension that runs those suites."""
     return once(

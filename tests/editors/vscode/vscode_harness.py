@@ -28,7 +28,8 @@ from uuid import uuid4
 import psutil
 from playwright.sync_api import Browser, Frame, Locator, Page, ViewportSize
 from playwright.sync_api import Error as BrowserError
-from vscode_tools import EXTENSION, ROOT, WORKBENCH, node
+from vscode_look import ARTEFACTS, axe
+from vscode_tools import WORKBENCH, node
 
 from harness.processes import bearing, described, end, ended, is_server
 
@@ -38,9 +39,6 @@ TAG = "CALLBOARD_TESTS_VSCODE"
 SERVER = str(Path(sys.executable).parent / "callboard")
 """The server of the environment that the tests run in."""
 EXTENSION_ID = "callboard.callboard"
-ARTEFACTS = Path(os.environ.get("CALLBOARD_ARTEFACTS", ROOT / ".artefacts" / "vscode"))
-"""Where screenshots go."""
-AXE = EXTENSION / "node_modules" / "axe-core" / "axe.min.js"
 
 T = TypeVar("T")
 
@@ -163,7 +161,7 @@ class CodeServer:
 
     def log(self) -> str:
         """All that the extension's output channel holds."""
-        channels = (self.folder / "data").rglob(f"{EXTENSION_ID}/*.log")
+        channels = (self.folder / "user-data" / "logs").rglob(f"{EXTENSION_ID}/*.log")
         return "\n".join(path.read_text(errors="replace") for path in sorted(channels))
 
     # --- processes ---
@@ -316,14 +314,24 @@ class Window:
         self.page.locator(".monaco-workbench .statusbar").wait_for()
 
     def command(self, title: str) -> None:
-        """Runs a command as the palette names it, as soon as the palette has it."""
+        """Runs a command by the name that the palette has for it, as soon as the palette has it."""
+        self.wait_for(lambda: self._offered(title), f"the command {title!r} in the palette").click()
+
+    def _offered(self, title: str) -> Locator | None:
+        """The entry of the palette, opened anew: it does not take in what comes to be while it is open."""
+        self.page.keyboard.press("Escape")
         self.page.keyboard.press("F1")
         box = self.page.locator(".quick-input-widget input.input")
         box.fill(f">{title}")
-        row = self.page.locator(".quick-input-list .monaco-list-row").filter(
+        rows = self.page.locator(".quick-input-list .monaco-list-row")
+        row = rows.filter(
             has=self.page.locator(".label-name", has_text=re.compile(f"^{re.escape(title)}$"))
-        )
-        row.first.click()
+        ).first
+        try:
+            row.wait_for(timeout=1000)
+        except BrowserError:
+            return None
+        return row
 
     def view(self, name: str) -> None:
         """Shows a container of the activity bar."""
@@ -396,16 +404,7 @@ class Window:
 
     def axe(self, frame: Frame) -> list[dict[str, Any]]:
         """What axe finds wrong in a page."""
-        frame.evaluate(AXE.read_text("utf-8"))
-        found = frame.evaluate("async () => (await axe.run(document)).violations")
-        return [
-            {
-                "rule": one["id"],
-                "what": one["help"],
-                "where": [n["html"][:200] for n in one["nodes"]],
-            }
-            for one in found
-        ]
+        return axe(frame)
 
     def screenshot(self, name: str) -> Path:
         """Keeps what is drawn as an artefact."""

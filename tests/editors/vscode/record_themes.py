@@ -1,0 +1,63 @@
+"""Records what VS Code gives the pages of webviews: colours, fonts, and the style of its own, by theme.
+
+.venv/bin/python tests/editors/vscode/record_themes.py
+"""
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from vscode_build import installed
+from vscode_harness import CodeServer
+from vscode_tools import chromium
+from webview_harness import THEMES
+
+NAMES = {
+    "dark": "Default Dark Modern",
+    "light": "Default Light Modern",
+    "contrast": "Default High Contrast",
+}
+READ = """() => ({
+  variables: Object.fromEntries(
+    [...document.documentElement.style].sort()
+      .filter((name) => name.startsWith("--vscode-") && !/terminal|debug|merge|chart|notebook|testing|scm/i.test(name))
+      .map((name) => [name, document.documentElement.style.getPropertyValue(name)]),
+  ),
+  style: document.getElementById("_defaultStyles").textContent.replace(/\\s+/g, " ").trim(),
+})"""
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as scratch, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=chromium(), args=["--no-sandbox", "--disable-gpu"]
+        )
+        extensions = installed(Path(scratch) / "shared")
+        for name, theme in NAMES.items():
+            code = CodeServer(
+                browser,
+                extensions,
+                Path(scratch) / name,
+                settings={"workbench.colorTheme": theme},
+            )
+            (code.workspace / "a.md").write_text("# A page\n", "utf-8")
+            window = code.open()
+            window.page.locator(".explorer-folders-view .monaco-list-row").first.dblclick()
+            window.command("Markdown: Open Preview")
+            frame = window.wait_for(lambda w=window: w.frame("h1"), "a page")
+            kind = frame.evaluate("() => document.body.dataset.vscodeThemeId")
+            assert kind == theme, kind
+            THEMES.mkdir(exist_ok=True)
+            read = frame.evaluate(READ)
+            (THEMES / f"{name}.json").write_text(json.dumps(read, indent=1) + "\n", "utf-8")
+            code.close()
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
