@@ -224,13 +224,7 @@ export function Composer(): JSX.Element {
 
   const active = files.files.length > 0;
   return (
-    <form
-      class="composer"
-      aria-label="Message"
-      onSubmit={(event) => {
-        event.preventDefault();
-      }}
-    >
+    <section class="composer" aria-label="Composer">
       <Chips chips={context} />
       <div class="field">
         <Files popup={files} choose={choose} />
@@ -259,6 +253,6 @@ export function Composer(): JSX.Element {
           {note}
         </p>
       )}
-    </form>
+    </section>
   );
 }
