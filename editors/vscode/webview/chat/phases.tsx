@@ -1,0 +1,203 @@
+/** Why there is nothing, or nothing new, to be seen: said in words, with the way out beside it. */
+import type { ComponentChildren, JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+
+import type { ChatCommand, Phase } from "../../src/shared/chat.js";
+import { Icon } from "../shared/icon.js";
+import { usePage } from "./page.js";
+
+/** Before that (ms) nobody is offered to do by hand what goes on by itself. */
+const PATIENCE = 2000;
+
+type Way = [command: ChatCommand, label: string];
+
+const RESTART: Way = ["callboard.restartServer", "Restart"];
+const LOG: Way = ["callboard.showLog", "Show log"];
+const DOCTOR: Way = ["callboard.doctor", "Doctor"];
+
+export function Ways({ ways }: { ways: Way[] }): JSX.Element {
+  const page = usePage();
+  return (
+    <div class="choices">
+      {ways.map(([command, label], index) => (
+        <button
+          key={command}
+          type="button"
+          class={`choice${index === 0 ? " first" : ""}`}
+          onClick={() => {
+            page.run(command);
+          }}
+        >
+          {label}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+function Bones(): JSX.Element {
+  return (
+    <div class="bones" aria-hidden="true">
+      <span />
+      <span />
+      <span />
+    </div>
+  );
+}
+
+/** True once it has lasted. */
+function useLate(key: string): boolean {
+  const [late, setLate] = useState(false);
+  useEffect(() => {
+    setLate(false);
+    const timer = setTimeout(() => {
+      setLate(true);
+    }, PATIENCE);
+    return () => {
+      clearTimeout(timer);
+    };
+  }, [key]);
+  return late;
+}
+
+function Starting({ words }: { words: string }): JSX.Element {
+  const late = useLate(words);
+  return (
+    <div class="place">
+      <p class="dim" role="status">
+        {words}
+      </p>
+      <Bones />
+      {late && <Ways ways={[RESTART, LOG]} />}
+    </div>
+  );
+}
+
+function Welcome(): JSX.Element {
+  return (
+    <div class="place welcome">
+      <Icon name="comment-discussion" class="big" />
+      <p class="lead">No session is open here.</p>
+      <p class="dim">It begins with what you write below, or with one that is there.</p>
+      <Ways
+        ways={[
+          ["callboard.newSession", "New session"],
+          ["callboard.searchSessions", "Open a session"],
+        ]}
+      />
+      <ul class="tips">
+        <li>
+          <kbd>@</kbd> adds a file to what you say.
+        </li>
+        <li>While an agent works, what you send waits for the end of its turn.</li>
+        <li>Nothing that needs your answer runs before you gave it.</li>
+      </ul>
+    </div>
+  );
+}
+
+function Told(props: {
+  icon: string;
+  words: string;
+  more?: ComponentChildren;
+  ways: Way[];
+}): JSX.Element {
+  return (
+    <div class="banner" role="status">
+      <Icon name={props.icon} />
+      <div class="grow">
+        <p class="plain" dir="auto">
+          {props.words}
+        </p>
+        {props.more}
+        {props.ways.length > 0 && <Ways ways={props.ways} />}
+      </div>
+    </div>
+  );
+}
+
+function Reconnecting({ message }: { message: string }): JSX.Element {
+  const late = useLate("");
+  return (
+    <Told
+      icon="sync"
+      words={`Reconnecting… ${message}`}
+      more={<p class="dim">It starts by itself again. What you see stays, and what you write is kept.</p>}
+      ways={late ? [RESTART, LOG] : []}
+    />
+  );
+}
+
+/** What stands in the list when there is no message. */
+export function EmptyPlace({ phase }: { phase: Phase }): JSX.Element {
+  switch (phase.state) {
+    case "none":
+      return <Welcome />;
+    case "starting":
+      return <Starting words="The server starts…" />;
+    case "loading":
+      return <Starting words="Loading…" />;
+    case "reconnecting":
+    case "silent":
+      return (
+        <div class="place">
+          <Bones />
+        </div>
+      );
+    case "untrusted":
+      return (
+        <div class="place">
+          <Icon name="workspace-untrusted" class="big" />
+          <p class="lead">Restricted Mode</p>
+          <p class="dim">
+            Agents change files and run commands, so no server is started in a folder that you do
+            not trust.
+          </p>
+          <Ways ways={[["callboard.manageTrust", "Manage trust"]]} />
+        </div>
+      );
+    case "live":
+      return (
+        <div class="place">
+          <p class="dim">Nothing was said yet. Write below.</p>
+        </div>
+      );
+    default:
+      return <></>;
+  }
+}
+
+/** What stands above the composer, whatever is in the list. */
+export function Banner({ phase }: { phase: Phase }): JSX.Element | null {
+  switch (phase.state) {
+    case "reconnecting":
+      return <Reconnecting message={phase.message} />;
+    case "silent":
+      return <Told icon="watch" words={phase.message} ways={[RESTART, LOG]} />;
+    case "lost":
+      return (
+        <Told
+          icon="warning"
+          words={phase.message}
+          ways={[["callboard.searchSessions", "Open a session"], RESTART, LOG]}
+        />
+      );
+    case "failed":
+      return (
+        <Told
+          icon="error"
+          words={`No server: ${phase.message}`}
+          more={
+            phase.lines.length > 0 && (
+              <pre class="said" dir="ltr" tabIndex={0} role="group" aria-label="What the server said last">
+                {phase.lines.slice(-20).join("\n")}
+              </pre>
+            )
+          }
+          ways={[RESTART, LOG, DOCTOR]}
+        />
+      );
+    default:
+      return null;
+  }
+}
