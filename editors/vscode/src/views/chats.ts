@@ -25,7 +25,6 @@ export class Chats implements vscode.Disposable {
   #shown: string | undefined;
   #last: Chat | undefined;
   readonly #registered: vscode.Disposable[] = [];
-  readonly #offs: (() => void)[] = [];
   /** Resolved when the side bar's chat is there. */
   #awaited: (() => void)[] = [];
 
@@ -49,17 +48,9 @@ export class Chats implements vscode.Disposable {
         },
       }),
     );
-    this.#offs.push(
-      app.on("approvals", () => {
-        this.#badge();
-      }),
-    );
   }
 
   dispose(): void {
-    for (const off of this.#offs) {
-      off();
-    }
     this.#view?.chat.dispose();
     for (const panel of [...this.#panels.keys()]) {
       panel.dispose();
@@ -219,7 +210,6 @@ export class Chats implements vscode.Disposable {
       }
     });
     chat.show(this.#shown);
-    this.#badge();
     // That somebody looks at a chat is the first use.
     this.app.start();
     for (const there of this.#awaited.splice(0)) {
@@ -230,15 +220,6 @@ export class Chats implements vscode.Disposable {
   #focus(chat: Chat): void {
     this.#last = chat;
     this.app.focused = chat.sessionId;
-  }
-
-  /** How many approvals wait, on the icon in the activity bar. */
-  #badge(): void {
-    if (this.#view) {
-      const waiting = this.app.approvals.pending.length;
-      const tooltip = waiting === 1 ? "1 approval waits" : `${waiting} approvals wait`;
-      this.#view.view.badge = waiting === 0 ? undefined : { value: waiting, tooltip };
-    }
   }
 }
 

@@ -1,10 +1,12 @@
 /** The item in the status bar, and what it leads to. */
 import * as vscode from "vscode";
 import type { App } from "../app";
+import { stateOf } from "../model/rows";
 import { serverState } from "../model/serverState";
 import { statusLine, type StatusLine } from "../model/statusLine";
-import { counts, listSessions, sessionName } from "../model/store";
+import { counts, groupOf, listSessions, sessionName } from "../model/store";
 import { label, oneLine } from "../model/text";
+import { iconOf } from "./sessionItem";
 
 const COLORS: Readonly<Record<StatusLine["urgency"], string | undefined>> = {
   none: undefined,
@@ -84,7 +86,7 @@ export function nextActions(app: App): Action[] {
   if (state === "untrusted") {
     return [action("$(shield) Manage workspace trust", "manageTrust"), ...help];
   }
-  const restart = action("$(debug-restart) Restart the server", "restartServer");
+  const restart = action("$(refresh) Restart the server", "restartServer");
   const broken = state === "failed" || state === "notFound" || state === "silent";
   const waiting = app.approvals.pending.length;
   const open = app.focused !== undefined;
@@ -96,10 +98,12 @@ export function nextActions(app: App): Action[] {
     ...(waiting > 0
       ? [action("$(bell-dot) Go to the next approval", "nextApproval", `${waiting} to answer`)]
       : []),
-    ...busy.map((session) => ({
-      ...action(`$(loading~spin) ${label(sessionName(session), 60)}`, "openSession", "running"),
-      arguments: [session.sessionId],
-    })),
+    ...busy.map((session) => {
+      const row = { session, group: groupOf(session), here: true };
+      const text = `$(${iconOf(row).id}) ${label(sessionName(session), 60)}`;
+      const state = stateOf(session, row.group);
+      return { ...action(text, "openSession", state), arguments: [session.sessionId] };
+    }),
     action("$(add) New session", "newSession"),
     ...(open ? [action("$(comment-discussion) Show the chat", "focusChat")] : []),
     action("$(folder-opened) Open a session", "openSession"),
