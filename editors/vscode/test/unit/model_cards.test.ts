@@ -4,12 +4,12 @@ import { describe, it } from "node:test";
 
 import type { ToolCall, ToolResult } from "@callboard/protocol";
 
-import { card, planCard, queueCards, type CardLook } from "../../src/model/cards";
+import { card, lookOf, planCard, queueCards, type CardLook } from "../../src/model/cards";
 import { newTranscript, type Item } from "../../src/model/items";
 import { addOutgoing, newOutbox } from "../../src/model/queue";
 import type { Card } from "../../src/shared/chat";
 import { events, names, said, transcript } from "./recorded";
-import { approval } from "./wire";
+import { approval, session } from "./wire";
 
 const LOOK: CardLook = {
   agent: "default",
@@ -101,6 +101,22 @@ describe("a heading", () => {
   });
 });
 
+describe("how a session is shown", () => {
+  it("is told by what the store says of it", () => {
+    const t = newTranscript("ses_1");
+    assert.deepEqual(lookOf(undefined, t), { agent: "default", room: false, speakers: t.speakers });
+    const child = session({ parentId: "ses_0", title: "docs", members: ["beta"] });
+    assert.deepEqual(lookOf(child, t), {
+      agent: "docs",
+      room: true,
+      speakers: t.speakers,
+      cwd: "/home/ada/project",
+      parent: "ses_0",
+    });
+    assert.equal(lookOf(session({ profile: "reviewer", title: "T" }), t).agent, "reviewer");
+  });
+});
+
 describe("a prompt", () => {
   it("is told whole, with what went along", () => {
     const shown = of("prompt", {
@@ -181,6 +197,13 @@ describe("a tool call", () => {
     const asks = tool({}, undefined, { approval: approval("a") });
     assert.deepEqual([asks.tone, asks.state], ["waiting", "waits for you"]);
     assert.equal(asks.approval?.approvalId, "a");
+    // Where the call has come to its end, nothing is asked for any more.
+    assert.equal(
+      tool({}, { status: "cancelled" }, { approval: approval("a") }).approval,
+      undefined,
+    );
+    const expired = { approval: approval("a", { state: "expired" }) };
+    assert.equal(tool({}, { status: "cancelled" }, expired).approval?.answered, "Expired");
   });
 
   it("has its exit code, and how long it took", () => {
@@ -329,7 +352,7 @@ describe("what waits", () => {
     ];
     const outbox = newOutbox();
     addOutgoing(outbox, { key: "k1", text: `🙂${"x".repeat(1_000_000)}`, delivery: "steer" });
-    const cards = queueCards(t, outbox);
+    const cards = queueCards(t, outbox, "/project");
     assert.deepEqual(
       cards.map((each) => [each.id, each.eventSeq, each.delivery, each.editable, each.author]),
       [
@@ -339,7 +362,7 @@ describe("what waits", () => {
         ["k1", undefined, "steer", false, undefined],
       ],
     );
-    assert.deepEqual(cards[1]?.attachments, ["/project/a (L1-2)"]);
+    assert.deepEqual(cards[1]?.attachments, ["a (L1-2)"]);
     assert.ok((cards[3]?.text.length ?? 0) < 5000);
     assert.ok(cards[3]?.text.startsWith("🙂x") && cards[3].text.endsWith("…"));
   });
