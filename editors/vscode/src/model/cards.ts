@@ -1,5 +1,5 @@
 /** What a page of a chat shows of a transcript. It only looks at what it is given. */
-import type { Failure } from "@callboard/protocol";
+import type { Failure, Session } from "@callboard/protocol";
 import { CallError } from "../server/errors";
 import type { Card, PlanCard, QueuedCard, Tone } from "../shared/chat";
 import { attachment } from "./files";
@@ -20,6 +20,22 @@ export interface CardLook extends Speaking {
   cwd?: string;
   /** Hears why an item could not be shown. */
   onFault?: (message: string) => void;
+}
+
+/** How what is said in a session is shown. */
+export function lookOf(session: Session | undefined, t: Transcript): CardLook {
+  const look: CardLook = {
+    agent: asText(session?.parentId == null ? session?.profile : session.title) || "default",
+    room: list(session?.members).length > 0,
+    speakers: t.speakers,
+  };
+  if (session) {
+    look.cwd = asText(session.cwd);
+  }
+  if (session?.parentId != null) {
+    look.parent = session.parentId;
+  }
+  return look;
 }
 
 type Of<K extends Card["kind"]> = Extract<Card, { kind: K }>;
@@ -178,7 +194,7 @@ export function planCard(t: Transcript): PlanCard | undefined {
 /** Of what is on its way no more is told than is shown: it may be megabytes. */
 const SENDING_LENGTH = 4000;
 
-function queuedCard(item: Item): QueuedCard {
+function queuedCard(item: Item, cwd?: string): QueuedCard {
   const { author } = item;
   const mine = author?.kind === "person";
   return {
@@ -187,7 +203,7 @@ function queuedCard(item: Item): QueuedCard {
     text: visible(item.text),
     delivery: item.steer ? "steer" : "queue",
     attachments: list(item.attachments).map((each) => {
-      const shown = attachment(each);
+      const shown = attachment(each, cwd);
       return typeof shown === "string" ? shown : shown.label;
     }),
     // What only stands in the log in part would lose its rest.
@@ -197,7 +213,7 @@ function queuedCard(item: Item): QueuedCard {
 }
 
 /** What waits for a turn, and behind it what is on its way to the log. */
-export function queueCards(t: Transcript, outbox: Outbox): QueuedCard[] {
+export function queueCards(t: Transcript, outbox: Outbox, cwd?: string): QueuedCard[] {
   const sending = outbox.sending.map(({ key, text, delivery }): QueuedCard => {
     const cut = text.length > SENDING_LENGTH;
     return {
@@ -208,5 +224,5 @@ export function queueCards(t: Transcript, outbox: Outbox): QueuedCard[] {
       editable: false,
     };
   });
-  return [...t.queue.map(queuedCard), ...sending];
+  return [...t.queue.map((item) => queuedCard(item, cwd)), ...sending];
 }

@@ -100,8 +100,10 @@ export function toolCard(item: Item, look: { cwd?: string }): ToolCard {
   if (shown) {
     card.output = shown;
   }
-  if (approval) {
-    card.approval = approvalCard(approval, look);
+  // One that nobody has answered when the call came to its end asks for nothing any more.
+  const asked = approval && approvalCard(approval, look);
+  if (asked && (asked.answered !== undefined || waits(item))) {
+    card.approval = asked;
   }
   return card;
 }

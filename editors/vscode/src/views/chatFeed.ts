@@ -5,7 +5,7 @@
 import type { App } from "../app";
 import { approvalsOf } from "../model/approvals";
 import type { CardLook } from "../model/cards";
-import { approvalCard, card, planCard, queueCards, settled } from "../model/cards";
+import { approvalCard, card, lookOf, planCard, queueCards, settled } from "../model/cards";
 import type { Change, Item } from "../model/items";
 import { visible } from "../model/text";
 import type { OpenSession, SessionUpdate } from "../session";
@@ -259,7 +259,10 @@ export class ChatFeed {
     if (open) {
       this.#tellItems(open, news.items);
       if (news.queue) {
-        this.#post({ type: "queue", queue: queueCards(open.transcript, open.outbox) });
+        this.#post({
+          type: "queue",
+          queue: queueCards(open.transcript, open.outbox, open.session?.cwd),
+        });
       }
       if (news.head) {
         this.#post({ type: "head", head: headCard(this.env.app, open) });
@@ -323,13 +326,11 @@ export class ChatFeed {
   }
 
   #cardLook(open: OpenSession): CardLook {
-    const { session } = open;
     return {
-      agent: session?.profile ?? "agent",
-      room: (session?.members?.length ?? 0) > 1,
-      speakers: open.transcript.speakers,
-      ...(session ? { cwd: session.cwd } : {}),
-      ...(session?.parentId == null ? {} : { parent: session.parentId }),
+      ...lookOf(open.session, open.transcript),
+      onFault: (message) => {
+        this.env.app.log.error(message);
+      },
     };
   }
 
@@ -384,7 +385,7 @@ export class ChatFeed {
       this.#first = items[start]?.id;
       everything.cards = this.#cards(open, start, items.length);
       everything.older = start > 0 || (open.phase === "live" && !open.atStart);
-      everything.queue = queueCards(open.transcript, open.outbox);
+      everything.queue = queueCards(open.transcript, open.outbox, open.session?.cwd);
       const head = headCard(app, open);
       const plan = planCard(open.transcript);
       if (head) {
