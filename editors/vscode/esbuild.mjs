@@ -2,8 +2,9 @@
 //   node esbuild.mjs                 into dist, with source maps
 //   node esbuild.mjs --release DIR   into DIR/dist, as packed
 import { build } from "esbuild";
+import { globSync } from "node:fs";
 import { copyFile, mkdir } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
@@ -33,7 +34,7 @@ export const forPage = {
     jsxImportSource: "preact",
 };
 
-/** Writes all that the extension runs into `folder`. */
+/** Writes all that the extension runs into `folder`; each folder of `webview` with a `main.tsx` is a page. */
 export async function bundles(folder, release) {
     const kind = { minify: release, sourcemap: !release };
     const pages = join(folder, "webview");
@@ -48,7 +49,9 @@ export async function bundles(folder, release) {
         build({
             ...forPage,
             ...kind,
-            entryPoints: { chat: "webview/chat/main.tsx", board: "webview/board/main.tsx" },
+            entryPoints: Object.fromEntries(
+        globSync("webview/*/main.tsx", { cwd: here }).map((path) => [basename(dirname(path)), path]),
+      ),
             outdir: pages,
         }),
     ]);
