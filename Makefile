@@ -10,7 +10,7 @@ ARGS ?=
 PYTEST := $(BIN)/python -m pytest --ignore tests/bench
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-agents demo-group test check format bench schema lock soak tools clean
+.PHONY: help setup demo demo-agents demo-group test check format bench schema lock soak tools vsix clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -45,10 +45,12 @@ check: setup ## lint, format, types, import contracts, generated schema, house r
 	$(BIN)/python rpc_schema/generate.py --check
 	$(BIN)/python .ci/house_rules.py
 	$(BIN)/python .ci/lua_lint.py
+	.ci/vscode-lint
 
-format: setup ## format Python and Lua
+format: setup ## format Python, Lua and TypeScript
 	@$(BIN)/ruff format -q .
 	@$(BIN)/python .ci/lua_lint.py --write
+	@.ci/vscode-lint --write
 
 bench: setup ## measure against the budgets
 	@$(BIN)/python tests/bench/run.py $(ARGS)
@@ -59,8 +61,12 @@ schema: setup ## write rpc_schema/generated from the contract
 soak: setup ## the long randomised runs
 	@$(PYTEST) -m soak $(ARGS) || [ $$? -eq 5 ]
 
-tools: setup ## bring to .tools what tests and checks of the Neovim plugin need
+tools: setup ## bring what tests and checks of the editors' plugins need
 	@.ci/tools
+
+vsix: setup ## pack the VS Code extension as editors/vscode/dist/callboard.vsix
+	@.ci/npm-ci editors/vscode editors/vscode
+	@.ci/node node editors/vscode/vsix.mjs
 
 # Names and hashes only: where packages come from is the affair of whoever installs them.
 lock: setup ## resolve requirements.lock anew
@@ -69,5 +75,5 @@ lock: setup ## resolve requirements.lock anew
 		-o requirements.lock $(ARGS)
 
 clean: ## remove whatever the other targets made
-	rm -rf $(VENV) .tools dist .demo .hypothesis .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) .tools dist .demo .artefacts editors/vscode/node_modules editors/vscode/dist .hypothesis .pytest_cache .ruff_cache .import_linter_cache
 	find server rpc_schema editors tests .ci -name __pycache__ -prune -exec rm -rf {} +

@@ -16,31 +16,31 @@ process.env.TZ = "UTC";
 
 /** What is packed beside the bundles, where it is there: all that package.json lists in `files`. */
 async function carried() {
-  const { files } = JSON.parse(await readFile(join(here, "package.json"), "utf8"));
-  return ["package.json", ...files.map((name) => name.replace(/\/\*\*$/, ""))].filter(
-    (name) => name !== "dist" && existsSync(join(here, name)),
-  );
+    const { files } = JSON.parse(await readFile(join(here, "package.json"), "utf8"));
+    return ["package.json", ...files.map((name) => name.replace(/\/\*\*$/, ""))].filter(
+        (name) => name !== "dist" && existsSync(join(here, name)),
+    );
 }
 
 async function pack(file) {
-  const stage = await mkdtemp(join(tmpdir(), "callboard-vsix-"));
-  try {
-    for (const name of await carried()) {
-      await cp(join(here, name), join(stage, name), { recursive: true });
+    const stage = await mkdtemp(join(tmpdir(), "callboard-vsix-"));
+    try {
+        for (const name of await carried()) {
+            await cp(join(here, name), join(stage, name), { recursive: true });
+        }
+        await bundles(join(stage, "dist"), true);
+        await mkdir(dirname(file), { recursive: true });
+        await vsce.createVSIX({
+            cwd: stage,
+            packagePath: file,
+            dependencies: false,
+            allowMissingRepository: true,
+            allowUnusedFilesPattern: true,
+            skipLicense: false,
+        });
+    } finally {
+        await rm(stage, { recursive: true, force: true });
     }
-    await bundles(join(stage, "dist"), true);
-    await mkdir(dirname(file), { recursive: true });
-    await vsce.createVSIX({
-      cwd: stage,
-      packagePath: file,
-      dependencies: false,
-      allowMissingRepository: true,
-      allowUnusedFilesPattern: true,
-      skipLicense: false,
-    });
-  } finally {
-    await rm(stage, { recursive: true, force: true });
-  }
 }
 
 await pack(resolve(process.argv[2] ?? join(here, "dist/callboard.vsix")));
