@@ -10,7 +10,7 @@ import { Header } from "./header.js";
 import { MessageList } from "./list.js";
 import { PageProvider, usePage } from "./page.js";
 import type { Page } from "./page.js";
-import { Banner, EmptyPlace } from "./phases.js";
+import { Banner, EmptyPlace, isBare } from "./phases.js";
 import { Plan } from "./plan.js";
 import { Queue } from "./queue.js";
 
@@ -121,7 +121,9 @@ function Chat({ page }: { page: Page }): JSX.Element {
       <MessageList empty={<EmptyPlace phase={phase} />} />
       <div class="dock">
         <Faults />
-        <Banner phase={phase} />
+        {!(isBare(page.state) && (phase.state === "failed" || phase.state === "lost")) && (
+          <Banner phase={phase} />
+        )}
         <Elsewhere />
         {shown && <Plan plan={plan} />}
         <Queue queue={queueOf(page)} running={running} />

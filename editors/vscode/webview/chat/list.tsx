@@ -13,6 +13,7 @@ import { CardView } from "./cards/card.js";
 import { onProseClick } from "./clicks.js";
 import { usePage } from "./page.js";
 import type { Page } from "./page.js";
+import { isBare } from "./phases.js";
 import { Scroller } from "./scroller.js";
 
 /** How many cards are drawn while the end is followed, and how many more with each step up. */
@@ -189,7 +190,7 @@ export function MessageList({ empty }: { empty: JSX.Element }): JSX.Element {
               </Guard>
             </article>
           ))}
-          {cards.length === 0 && state.approvals.length === 0 && empty}
+          {isBare(state) && empty}
         </div>
       </div>
       {away && (

@@ -5,6 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { ChatCommand, Phase } from "../../src/shared/chat.js";
 import { Icon } from "../shared/icon.js";
 import { usePage } from "./page.js";
+import type { ChatState } from "./state.js";
 
 /** Before that (ms) nobody is offered to do by hand what goes on by itself. */
 const PATIENCE = 2000;
@@ -162,12 +163,22 @@ export function EmptyPlace({ phase }: { phase: Phase }): JSX.Element {
           <p class="dim">Nothing was said yet. Write below.</p>
         </div>
       );
-    default:
-      return <></>;
+    case "failed":
+    case "lost":
+      return (
+        <div class="place">
+          <Banner phase={phase} />
+        </div>
+      );
   }
 }
 
-/** What stands above the composer, whatever is in the list. */
+/** Whether there is no message that could stay in view. */
+export function isBare(state: ChatState): boolean {
+  return state.cards.length === 0 && state.approvals.length === 0;
+}
+
+/** What is said of the server and the session beside what is in the list. */
 export function Banner({ phase }: { phase: Phase }): JSX.Element | null {
   switch (phase.state) {
     case "reconnecting":

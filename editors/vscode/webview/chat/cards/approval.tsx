@@ -55,12 +55,12 @@ function Choice(props: {
       class={`choice ${choice.allows ? "allows" : "denies"}${props.first ? " first" : ""}`}
       title={`${choice.label} (Alt+${choice.number})`}
       aria-keyshortcuts={`Alt+${choice.number}`}
-      aria-label={choice.label}
       aria-disabled={props.held || props.disabled}
       onClick={props.press}
     >
       <span dir="auto">{words(choice)}</span>
-      <kbd aria-hidden="true">{choice.number}</kbd>
+      <kbd>{choice.number}</kbd>
+      {words(choice) !== choice.label && <span class="unseen">{`: ${choice.label}`}</span>}
     </button>
   );
 }

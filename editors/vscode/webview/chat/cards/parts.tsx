@@ -33,7 +33,7 @@ export function File({ file, class: more }: { file: FileLink; class?: string }):
         page.post({ type: "openFile", file });
       }}
     >
-      <bdi dir="ltr">{file.line === undefined ? file.label : `${file.label}:${file.line}`}</bdi>
+      <bdi dir="ltr">{file.label}</bdi>
     </button>
   );
 }

@@ -15,6 +15,8 @@ export function clean(html: string): DocumentFragment {
     ALLOWED_ATTR: ATTRIBUTES,
     ALLOW_DATA_ATTR: false,
     ALLOW_ARIA_ATTR: false,
+    // Only of `href` is the value an address.
+    ADD_URI_SAFE_ATTR: ATTRIBUTES.filter((name) => name !== "href"),
     ALLOWED_URI_REGEXP: /^(?:https?:\/\/|mailto:|#$)/i,
     RETURN_DOM_FRAGMENT: true,
   });

@@ -9,6 +9,7 @@ function dressCode(pre: HTMLElement): void {
   head.className = "code-head";
   const language = document.createElement("span");
   language.textContent = pre.dataset["language"] ?? "";
+  head.classList.toggle("is-bare", language.textContent === "");
   const copy = document.createElement("button");
   copy.type = "button";
   copy.className = "icon-button";
