@@ -215,20 +215,19 @@ class Connection implements Client {
       }
     };
     const asked = this.#rpc.sendRequest<unknown>(method, params, source.token);
-    const fault = this.#outbox.fault;
-    if (fault === undefined) {
-      asked.then(
-        (result) => {
-          settle(undefined, result);
-        },
-        (failure: unknown) => {
-          settle(errorFrom(failure), undefined);
-        },
-      );
-    } else {
-      this.#log.error(`${method} cannot be written: ${fault}`);
+    const unwritten = this.#outbox.fault;
+    asked.then(
+      (result) => {
+        settle(undefined, result);
+      },
+      (fault: unknown) => {
+        settle(errorFrom(fault), undefined);
+      },
+    );
+    if (unwritten !== undefined) {
+      this.#log.error(`${method} cannot be written: ${unwritten}`);
       queueMicrotask(() => {
-        settle(new CallError(-32602, fault, { kind: "invalidParams" }), undefined);
+        settle(new CallError(-32602, unwritten, { kind: "invalidParams" }), undefined);
       });
     }
     return () => {

@@ -26,7 +26,7 @@ export interface Fed {
   /** Bodies that are whole by now. */
   bodies: Buffer[];
   /** The beginning of what is no frame; the stream is of no use after it. */
-  fault?: string;
+  fault: string | undefined;
 }
 
 /** Takes bytes as they come and gives whole bodies. */
@@ -75,7 +75,7 @@ export class FrameReader {
       this.#buffer = Buffer.alloc(0);
       this.#at = 0;
     }
-    return this.#fault === undefined ? { bodies } : { bodies, fault: this.#fault };
+    return { bodies, fault: this.#fault };
   }
 
   /** All that is there, as one. */

@@ -104,14 +104,15 @@ export class Inbox extends AbstractMessageReader {
       this.#draining = true;
       setImmediate(() => {
         this.#draining = false;
-        if (this.#count > 0) {
-          this.#handle();
-        } else {
-          for (const fn of this.#afterwards.splice(0)) {
-            fn();
+        try {
+          if (this.#count > 0) {
+            this.#handle();
+          } else {
+            this.#afterwards.shift()?.();
           }
+        } finally {
+          this.#drain(); // whatever went wrong with one
         }
-        this.#drain();
       });
     }
   }

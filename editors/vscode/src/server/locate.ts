@@ -1,5 +1,5 @@
 /** Where the server is: the setting, a folder's virtual environment, PATH, a Python that has it. */
-import { posix, win32 } from "node:path";
+import { posix, win32, type PlatformPath } from "node:path";
 import { expanded, type Variables } from "./variables";
 
 export interface Found {
@@ -33,6 +33,10 @@ export interface Machine extends Variables {
 
 /** What Windows takes for a program, when nothing says so. */
 const EXTENSIONS = ".COM;.EXE;.BAT;.CMD";
+
+function pathsOf(machine: Machine): PlatformPath {
+  return machine.platform === "win32" ? win32 : posix;
+}
 
 /** A variable of the environment; on Windows in any case. */
 function variable(machine: Machine, name: string): string | undefined {
@@ -69,21 +73,21 @@ function onPath(
   name: string,
   path: string | undefined,
 ): Promise<string | undefined> {
-  const { delimiter, isAbsolute, join } = machine.platform === "win32" ? win32 : posix;
+  const paths = pathsOf(machine);
   const folders = (path ?? "")
-    .split(delimiter)
+    .split(paths.delimiter)
     .map((each) => (machine.platform === "win32" ? each.replaceAll('"', "") : each))
-    .filter((each) => isAbsolute(each));
+    .filter((each) => paths.isAbsolute(each));
   return first(
     machine,
-    folders.flatMap((folder) => names(machine, name).map((each) => join(folder, each))),
+    folders.flatMap((folder) => names(machine, name).map((each) => paths.join(folder, each))),
   );
 }
 
 async function named(settings: ServerSettings, machine: Machine, args: string[]): Promise<Located> {
   const setting = settings.path?.trim() ?? "";
   const path = expanded(setting, machine);
-  const { isAbsolute, join } = machine.platform === "win32" ? win32 : posix;
+  const paths = pathsOf(machine);
   if ("fault" in path) {
     return {
       fault: `callboard.server.path is ${setting}: ${path.fault}. Correct the setting, or leave it out.`,
@@ -91,12 +95,12 @@ async function named(settings: ServerSettings, machine: Machine, args: string[])
   }
   let program: string | undefined;
   const [folder] = machine.folders;
-  if (isAbsolute(path.text)) {
+  if (paths.isAbsolute(path.text)) {
     program = await first(machine, names(machine, path.text));
   } else if (!/[/\\]/.test(path.text)) {
     program = await onPath(machine, path.text, variable(machine, "PATH"));
   } else if (folder !== undefined) {
-    program = await first(machine, names(machine, join(folder, path.text)));
+    program = await first(machine, names(machine, paths.join(folder, path.text)));
   }
   if (program === undefined) {
     return {
@@ -110,12 +114,12 @@ async function named(settings: ServerSettings, machine: Machine, args: string[])
 
 async function inFolders(machine: Machine): Promise<string | undefined> {
   const windows = machine.platform === "win32";
-  const { join } = windows ? win32 : posix;
+  const paths = pathsOf(machine);
   const program = windows ? ["Scripts", "callboard.exe"] : ["bin", "callboard"];
   return first(
     machine,
     machine.folders.flatMap((folder) =>
-      [".venv", "venv"].map((name) => join(folder, name, ...program)),
+      [".venv", "venv"].map((name) => paths.join(folder, name, ...program)),
     ),
   );
 }

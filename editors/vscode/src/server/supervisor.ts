@@ -323,7 +323,7 @@ export class Supervisor {
             const words = `the server gave no answer to ${method} that can be read`;
             reject(new CallError(0, words, { kind: "unreadable" }));
           } else {
-            resolve(result as Methods[M]["result"]);
+            resolve(result);
           }
         },
       };

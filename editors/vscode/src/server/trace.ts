@@ -36,7 +36,7 @@ export function abridged(value: unknown, depth = 0): unknown {
 }
 
 interface Traced {
-  id?: unknown;
+  id?: string | number | null;
   method?: unknown;
   params?: unknown;
   result?: unknown;
@@ -58,16 +58,16 @@ export class Tracer {
     const other = arrow === "-->" ? "<--" : "-->";
     let line: string;
     if (typeof method === "string") {
-      line = id === undefined ? method : `${method} (${String(id)})`;
+      line = id === undefined ? method : `${method} (${id ?? ""})`;
       if (id !== undefined) {
-        this.#asked.set(`${arrow}${String(id)}`, { method, at: this.now() });
+        this.#asked.set(`${arrow}${id ?? ""}`, { method, at: this.now() });
       }
     } else {
-      const key = `${other}${String(id)}`;
+      const key = `${other}${id ?? ""}`;
       const asked = this.#asked.get(key);
       this.#asked.delete(key);
       const took = asked ? `${asked.method} after ${Math.round(this.now() - asked.at)} ms` : "?";
-      line = `${error === undefined ? "result" : "error"} (${String(id)}) of ${took}`;
+      line = `${error === undefined ? "result" : "error"} (${id ?? ""}) of ${took}`;
     }
     if (level === "verbose") {
       const body = JSON.stringify(abridged(message.params ?? error ?? message.result ?? null));
