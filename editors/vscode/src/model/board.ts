@@ -82,14 +82,14 @@ export function moveOf(task: GroupTask, to: ColumnName): { verb: TaskVerb } | { 
 }
 
 function cardOf(view: BoardView, task: GroupTask, index: BoardIndex, agents: boolean): TaskCard {
-  const over = isOver(sectionOf(task));
   return {
     id: task.taskId,
     title: oneLine(task.title, 200),
     ...(task.assignee == null ? {} : { owner: memberName(view, task.assignee) }),
     facts: [
       ...(task.status === "in_progress" ? ["in progress"] : []),
-      ...(task.required === false ? ["optional"] : over ? [] : ["required"]),
+      // That it is required goes without saying.
+      ...(task.required === false ? ["optional"] : []),
     ],
     notes: taskDetails(view, task, index),
     verbs: verbsOf(view, task, agents),

@@ -31,7 +31,7 @@ export interface TaskCard {
   readonly title: string;
   /** Who has it. */
   readonly owner?: string;
-  /** In progress, required, optional. */
+  /** In progress, optional. */
   readonly facts: readonly string[];
   readonly notes: readonly TaskNote[];
   /** What may be done with it now, in the place of the root. */

@@ -10,14 +10,14 @@ import "./style.css";
 
 // The extension says things only after it was told that the page is there.
 const host = connect<ToBoard, FromBoard>((message) => {
-    page.hear(message);
+  page.hear(message);
 });
 const page = new Page(host, document.body.dataset["root"] ?? "");
 
 makeRegions();
 
 const root =
-    document.getElementById("root") ?? document.body.appendChild(document.createElement("div"));
+  document.getElementById("root") ?? document.body.appendChild(document.createElement("div"));
 root.replaceChildren(); // the skeleton that stood here until now
 render(<App page={page} />, root);
 
