@@ -86,7 +86,9 @@ export function rewound(result: SessionRewindResult): string {
   }
   const commands = result.commands ?? 0;
   if (commands > 0) {
-    parts.push(`${plural(commands, "command")} ran; what they did stands.`);
+    parts.push(
+      `${plural(commands, "command")} ran; what ${commands === 1 ? "it" : "they"} did stands.`,
+    );
   }
   return parts.join(" ");
 }
