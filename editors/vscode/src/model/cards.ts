@@ -50,7 +50,9 @@ function whole(text: string): string {
  * way.
  */
 export function settled(text: string): string {
-  return text.replace(/[\r\ud800-\udbff]$/, "");
+  const last = text.charCodeAt(text.length - 1);
+  const half = last === 0x0d || (last >= 0xd800 && last <= 0xdbff);
+  return half ? text.slice(0, -1) : text;
 }
 
 function promptCard(item: Item, look: CardLook): Of<"prompt"> {
