@@ -3,9 +3,9 @@
 //   node esbuild.mjs --release DIR   into DIR/dist, as packed
 import { build } from "esbuild";
 import { globSync } from "node:fs";
-import { copyFile, mkdir } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { writeCodicons } from "./codicons.mjs";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
 const protocol = fileURLToPath(
@@ -50,15 +50,15 @@ export async function bundles(folder, release) {
             ...forPage,
             ...kind,
             entryPoints: Object.fromEntries(
-        globSync("webview/*/main.tsx", { cwd: here }).map((path) => [basename(dirname(path)), path]),
-      ),
+                globSync("webview/*/main.tsx", { cwd: here }).map((path) => [
+                    basename(dirname(path)),
+                    path,
+                ]),
+            ),
             outdir: pages,
         }),
     ]);
-    await mkdir(pages, { recursive: true });
-    for (const name of ["codicon.css", "codicon.ttf"]) {
-        await copyFile(join(here, "node_modules/@vscode/codicons/dist", name), join(pages, name));
-    }
+    await writeCodicons(pages);
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

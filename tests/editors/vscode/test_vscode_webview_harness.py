@@ -25,6 +25,7 @@ def test_a_page_has_the_look_and_the_policy_of_vs_code(open_webview, theme):
         ("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=alert(1)>')", "script-src-attr"),
         ("document.body.insertAdjacentHTML('beforeend', '<p style=\"color:red\">')", "style-src-attr"),
         ("setTimeout(() => { throw new Error('broken'); })", "uncaught: broken"),
+        ("document.body.insertAdjacentHTML('beforeend', '<i class=\"codicon codicon-none\"></i>')", "codicon-none"),
         ("console.error('complained')", "complained"),
     ],
 )  # fmt: skip

@@ -64,6 +64,12 @@ LOOK = """
 }
 """
 
+NO_ICON = """
+() => [...document.querySelectorAll(".codicon")]
+  .filter((icon) => getComputedStyle(icon, "::before").content === "none")
+  .map((icon) => icon.className)
+"""
+
 
 class Webview:
     """One page. `state` is what it had kept with `setState` before; `body` are `data-` attributes of its body."""
@@ -169,10 +175,13 @@ class Webview:
             self.page.wait_for_timeout(15)
 
     def wrongs(self) -> list[str]:
-        """All that no page may do: break its policy, ask for something from elsewhere, throw."""
+        """All that no page may do: break its policy, ask for something from elsewhere, throw, show no icon
+        where there is one."""
         violations: list[str] = self.page.evaluate("() => window.fakeOfTests.violations")
         outside = [f"asked for {url}" for url in self.outside]
-        return [*violations, *outside, *self.faults]
+        icons: list[str] = self.page.evaluate(NO_ICON)
+        blank = [f"an icon that is not among those packed: {name}" for name in icons]
+        return [*violations, *outside, *blank, *self.faults]
 
     def told(self, fault: str) -> str:
         """A fault with all that may explain it."""
