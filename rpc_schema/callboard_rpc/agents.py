@@ -2,8 +2,6 @@
 
 from typing import Literal, TypeAlias
 
-from attrs import frozen
-
 from .approvals import AgentStep
 from .common import (
     ApprovalId,
@@ -19,6 +17,7 @@ from .common import (
     Usage,
 )
 from .events import AgentInterrupted, AgentReport, AgentStatus, InterruptKind
+from .frozen import frozen
 
 InterruptOutcome: TypeAlias = Literal["delivered", "ignored", "aborted", "already_finished"]
 """``delivered``: a steer or cancel waits for the agent's boundary. ``ignored``: a cancel waits there

@@ -2,8 +2,6 @@
 
 from typing import Literal, TypeAlias
 
-from attrs import frozen
-
 from .common import (
     Actor,
     ApprovalId,
@@ -15,6 +13,7 @@ from .common import (
     SessionId,
     TurnId,
 )
+from .frozen import frozen
 
 OptionKind: TypeAlias = Literal[
     "allow_once", "allow_session", "allow_always", "reject_once", "reject_always"

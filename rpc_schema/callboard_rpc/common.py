@@ -2,7 +2,9 @@
 
 from typing import Any, Generic, Literal, NewType, TypeAlias, TypeVar
 
-from attrs import field, frozen
+from attrs import field
+
+from .frozen import frozen
 
 SessionId = NewType("SessionId", str)
 TurnId = NewType("TurnId", str)

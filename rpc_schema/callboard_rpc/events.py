@@ -5,8 +5,6 @@ A client must tolerate types and fields that it does not know (PROTOCOL 2).
 
 from typing import Any, Literal, TypeAlias
 
-from attrs import frozen
-
 from .approvals import Approval, Resolution
 from .common import (
     Actor,
@@ -42,6 +40,7 @@ from .common import (
     TurnOutcome,
     Usage,
 )
+from .frozen import frozen
 
 Delivery: TypeAlias = Literal["auto", "queue", "steer"]
 

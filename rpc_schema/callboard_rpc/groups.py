@@ -6,10 +6,9 @@ is the root's.
 
 from typing import Literal, TypeAlias
 
-from attrs import frozen
-
 from .common import Cursor, GroupId, Json, MessageId, SessionId, TaskId
 from .events import AgentStatus, GroupTarget, TaskStatus
+from .frozen import frozen
 
 MAX_TASKS = 10_000
 """Tasks of one group, ever."""

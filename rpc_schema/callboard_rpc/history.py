@@ -2,10 +2,9 @@
 
 from typing import Literal
 
-from attrs import frozen
-
 from .common import Content, Cursor, Json, MessageId, SessionId, TurnId
 from .events import Author, Delivery
+from .frozen import frozen
 from .sessions import Session
 
 

@@ -6,8 +6,6 @@ here does not exist. Result types that are pages are given as `Page` of the item
 
 from typing import Any, Literal
 
-from attrs import frozen
-
 from .agents import (
     Agent,
     AgentCloseParams,
@@ -38,6 +36,7 @@ from .approvals import (
     RuleResult,
 )
 from .common import Empty, Page
+from .frozen import frozen
 from .groups import (
     GroupGetParams,
     GroupGetResult,

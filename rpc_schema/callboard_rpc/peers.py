@@ -3,9 +3,8 @@
 Only where the feature ``peers`` is switched on.
 """
 
-from attrs import frozen
-
 from .common import Cursor, Json, MessageId, SessionId
+from .frozen import frozen
 
 
 @frozen(kw_only=True)

@@ -1,8 +1,7 @@
 """``session/members*``: several agents in one session, each woken when it is addressed (session-messaging 9)."""
 
-from attrs import frozen
-
 from .common import Cursor, Json, SessionId
+from .frozen import frozen
 
 
 @frozen(kw_only=True)

@@ -6,9 +6,8 @@ session in which it runs.
 
 from typing import Literal, TypeAlias
 
-from attrs import frozen
-
 from .common import UNSET, Cursor, FireId, Json, ScheduleId, SessionId, TurnId, Unset, Usage
+from .frozen import frozen
 
 Misfire: TypeAlias = Literal["skip", "run_once"]
 """What becomes of times that passed while no server was there: nothing but being counted, or one run for all."""

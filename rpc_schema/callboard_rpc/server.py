@@ -2,9 +2,10 @@
 
 from typing import Any, Literal
 
-from attrs import field, frozen
+from attrs import field
 
 from .common import BlobId, Cursor, Json, Mode, Range
+from .frozen import frozen
 
 
 @frozen(kw_only=True)

@@ -2,8 +2,6 @@
 
 from typing import Literal, TypeAlias
 
-from attrs import frozen
-
 from .approvals import Approval
 from .common import (
     UNSET,
@@ -25,6 +23,7 @@ from .common import (
     Usage,
 )
 from .events import Delivery, Trigger
+from .frozen import frozen
 
 PromptOutcome: TypeAlias = Literal["started", "queued", "steered", "recorded"]
 CancelScope: TypeAlias = Literal["turn", "queue", "tree"]

@@ -2,10 +2,9 @@
 
 from typing import Literal, TypeAlias
 
-from attrs import frozen
-
 from .common import Cursor, Json, MessageId, SessionId, SubscriptionId, TurnId
 from .events import Event
+from .frozen import frozen
 
 ScopeKind: TypeAlias = Literal["all", "catalog", "session", "tree", "approvals"]
 

@@ -1,8 +1,7 @@
 """``session/import`` and ``session/usage``: sessions from files, and what sessions have used."""
 
-from attrs import frozen
-
 from .common import Cursor, Json, SessionId, TurnId, TurnState, Usage
+from .frozen import frozen
 from .sessions import Session
 
 

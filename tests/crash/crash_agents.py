@@ -6,7 +6,6 @@ from typing import Any
 from crash_ledger import Snapshot, held
 from crash_scenes import Play, until
 from crash_stage import Stage, die
-from crash_zygote import ForkedServer
 
 from harness.agent_invariants import check_agent, check_tree, is_agent
 from harness.process import ServerProcess
@@ -155,7 +154,7 @@ def whisper(stage: Stage, server: ServerProcess) -> None:
 
 def _dies_with_two(stage: Stage) -> None:
     """One agent runs and another one waits for its turn."""
-    with ForkedServer(stage.folder, model=stage.model, approvals=False) as first:
+    with ServerProcess(stage.folder, model=stage.model, approvals=False) as first:
         root = stage.create(first, mode="work")
         stage.spawn(first, root, "one", "long")
         until(first, stage.cwd / "began")

@@ -9,7 +9,6 @@ from typing import Any
 from crash_ledger import Event, Snapshot, held
 from crash_scenes import Play
 from crash_stage import Stage, die
-from crash_zygote import ForkedServer
 
 from callboard.groups.projection import PROJECTION
 from harness.process import ServerProcess
@@ -97,7 +96,7 @@ def announce(stage: Stage, server: ServerProcess) -> None:
 
 
 def _dies_at_the_board(stage: Stage) -> None:
-    with ForkedServer(stage.folder, model=stage.model, approvals=False) as first:
+    with ServerProcess(stage.folder, model=stage.model, approvals=False) as first:
         root = stage.create(first, mode="work")
         task_id = _change(stage, first, "taskCreate", root, title="first")
         _change(stage, first, "taskClaim", root, taskId=task_id)

@@ -16,7 +16,6 @@ from attrs import frozen
 from crash_ledger import Event, Snapshot, held
 from crash_scenes import Play, until
 from crash_stage import CLIENT, Stage, die
-from crash_zygote import ForkedServer
 
 from callboard.host import Host
 from callboard.peers.consent import Side
@@ -103,7 +102,7 @@ def take_over(stage: Stage, server: ServerProcess) -> None:
 
 
 def _litters(stage: Stage) -> None:
-    with ForkedServer(stage.folder, model=stage.model, approvals=False) as first:
+    with ServerProcess(stage.folder, model=stage.model, approvals=False) as first:
         stage.create(first)
     with closing(sqlite3.connect(stage.store)) as connection, connection:
         connection.execute(

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from crash_ledger import snapshot
 from crash_stage import Stage, die
-from crash_zygote import ForkedServer
 
 from callboard.log.importing import PIECE_BYTES
 from harness.process import ServerProcess
@@ -257,7 +256,7 @@ def keyed(stage: Stage, server: ServerProcess) -> None:
 
 
 def _dies_asking(stage: Stage) -> str:
-    with ForkedServer(stage.folder, model=stage.model, approvals=False) as first:
+    with ServerProcess(stage.folder, model=stage.model, approvals=False) as first:
         session_id = stage.create(first)
         stage.prompt(first, session_id, "ask")
         stage.approvals(first, session_id)
@@ -280,7 +279,7 @@ def drop_parked(stage: Stage, server: ServerProcess) -> None:
 
 
 def _dies_running(stage: Stage) -> None:
-    with ForkedServer(stage.folder, model=stage.model, approvals=False) as first:
+    with ServerProcess(stage.folder, model=stage.model, approvals=False) as first:
         session_id = stage.create(first)
         stage.prompt(first, session_id, "long")
         until(first, stage.cwd / "began")

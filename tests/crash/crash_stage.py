@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from attrs import define, field
-from crash_zygote import ForkedServer
 
 from callboard.host import Environment, Host, open_host
 from callboard_rpc.common import Actor
@@ -197,13 +196,13 @@ class Stage:
 
     def victim(self, fault: str) -> ServerProcess:
         """A server that will die at `fault`; it may do so before its first answer."""
-        return ForkedServer(
+        return ServerProcess(
             self.folder, model=self.model, environ={"CALLBOARD_FAULT": fault}, initialize=False
         )
 
     def other(self, client_id: str = "other") -> ServerProcess:
         """A server without a fault, which is ended with the case."""
-        server = ForkedServer(self.folder, model=self.model, client_id=client_id)
+        server = ServerProcess(self.folder, model=self.model, client_id=client_id)
         self.others.append(server)
         return server
 

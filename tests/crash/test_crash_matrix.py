@@ -30,7 +30,6 @@ from crash_ledger import (
 )
 from crash_scenes import PRELUDES, SHARED, Play
 from crash_stage import CLIENT, Stage, die
-from crash_zygote import ForkedServer
 
 from callboard.agents import projection as agents_projection
 from callboard.approvals import service as approvals
@@ -446,7 +445,9 @@ def _finish_with(stage: Stage, server: ServerProcess) -> None:
 
 def _send_again(stage: Stage) -> None:
     """The client repeats its requests with their keys: each is done once, whatever became of it."""
-    with ForkedServer(stage.folder, model=stage.model, client_id="tests", approvals=False) as again:
+    with ServerProcess(
+        stage.folder, model=stage.model, client_id="tests", approvals=False
+    ) as again:
         first = stage.create(again, idempotencyKey="create")
         held(set(stage.created) == {first}, "created twice:", stage.created)
         stage.creating = 1

@@ -7,7 +7,7 @@ import pytest
 
 from callboard.log import faultpoints
 from callboard.sessions.service import Sessions
-from harness.process import Gone, ServerProcess, scenario
+from harness.process import ANEW, Gone, ServerProcess, scenario
 
 SCENE = """
 rules:
@@ -27,7 +27,7 @@ def _world(folder: Path, config: str = "") -> str:
 
 def test_a_server_that_was_started_with_a_fault_dies_at_its_nth_passing(tmp_path: Path) -> None:
     fault = {faultpoints.VARIABLE: "sessions.create.committed:2"}
-    with ServerProcess(tmp_path, model=_world(tmp_path), environ=fault) as server:
+    with ServerProcess(tmp_path, model=_world(tmp_path), environ=fault, program=ANEW) as server:
         first = server.create(tmp_path / "work")
         with pytest.raises(Gone):
             server.create(tmp_path / "work")
@@ -49,7 +49,9 @@ execute = "allow"
 environment_allow = ["{faultpoints.VARIABLE}"]
 """
     fault = {faultpoints.VARIABLE: "no point at all"}
-    with ServerProcess(tmp_path, model=_world(tmp_path, config), environ=fault) as server:
+    with ServerProcess(
+        tmp_path, model=_world(tmp_path, config), environ=fault, program=ANEW
+    ) as server:
         session_id = server.create(tmp_path / "work")
         server.prompt(session_id, "env")
         server.wait(session_id)

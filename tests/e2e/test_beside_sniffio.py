@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import fakes
-from harness.process import RpcError, ServerProcess, scenario, types
+from harness.process import ANEW, RpcError, ServerProcess, scenario, types
 
 SCENARIO = """
 rules:
@@ -23,7 +23,7 @@ def server(tmp_path: Path) -> Iterator[ServerProcess]:
     beside = str(Path(next(iter(fakes.__path__))) / "beside")
     path = os.pathsep.join(filter(None, [beside, os.environ.get("PYTHONPATH")]))
     with ServerProcess(
-        tmp_path, model=scenario(tmp_path, SCENARIO), environ={"PYTHONPATH": path}
+        tmp_path, model=scenario(tmp_path, SCENARIO), environ={"PYTHONPATH": path}, program=ANEW
     ) as running:
         yield running
 

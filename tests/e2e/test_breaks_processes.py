@@ -6,7 +6,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from harness.process import ServerProcess, scenario
+from harness.process import ANEW, ServerProcess, scenario
 
 MARK = "78.21"
 SCENARIO = """
@@ -49,7 +49,9 @@ def test_a_cancel_reaches_all_that_a_command_has_started(
     (tmp_path / "work").mkdir()
     allow = {"config": {"approvals": {"policy": {"run_command": "allow"}}}}
     try:
-        with ServerProcess(tmp_path, model=scenario(tmp_path, SCENARIO), callboard=allow) as server:
+        with ServerProcess(
+            tmp_path, model=scenario(tmp_path, SCENARIO), callboard=allow, program=ANEW
+        ) as server:
             session = server.create(tmp_path / "work")
             server.prompt(session, f"go {command}")
             _eventually(count)

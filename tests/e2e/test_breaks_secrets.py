@@ -12,7 +12,7 @@ import pytest
 from callboard.log.redact import RedactingFilter, Redactor
 from callboard.log.redact_stream import RedactedStream
 from harness.inside import host_in, idle, log_of, new_session, say
-from harness.process import ServerProcess, scenario
+from harness.process import ANEW, ServerProcess, scenario
 
 KEY = "sk-proj-abcdefghij0123456789abcdef"
 ENVIRON = {
@@ -37,7 +37,7 @@ def test_no_secret_of_the_environment_reaches_the_wire_or_the_store(tmp_path: Pa
     (tmp_path / "work").mkdir()
     allow = {"config": {"approvals": {"policy": {"run_command": "allow"}}}}
     with ServerProcess(
-        tmp_path, model=scenario(tmp_path, SCENARIO), environ=ENVIRON, callboard=allow
+        tmp_path, model=scenario(tmp_path, SCENARIO), environ=ENVIRON, callboard=allow, program=ANEW
     ) as server:
         server.call("event/subscribe", scope={"kind": "all"}, deltas=True, **{"from": "now"})
         session = server.create(tmp_path / "work")

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from harness.invariants import check_file, check_session
-from harness.process import PATIENCE_S, RpcError, ServerProcess, scenario, types
+from harness.process import ANEW, PATIENCE_S, RpcError, ServerProcess, scenario, types
 
 MARK = f"81.{os.getpid()}"
 
@@ -78,7 +78,7 @@ def _serve(folder: Path, **more: Any) -> ServerProcess:
     config = folder / "home" / "config"
     config.mkdir(parents=True, exist_ok=True)
     (config / "config.toml").write_text('[approvals.policy]\nexecute = "allow"\n', "utf-8")
-    return ServerProcess(folder, model=scenario(folder, SCENARIO), **more)
+    return ServerProcess(folder, model=scenario(folder, SCENARIO), program=ANEW, **more)
 
 
 @pytest.fixture(scope="module")

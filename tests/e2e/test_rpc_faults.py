@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from harness.checked import CheckedServer, events_of
-from harness.process import Gone, RpcError, ServerProcess, scenario, types
+from harness.process import ANEW, Gone, RpcError, ServerProcess, scenario, types
 
 MIB = 1024 * 1024
 
@@ -55,6 +55,7 @@ def start(tmp_path):
     def begin(kind: type[ServerProcess] = CheckedServer, **more: Any) -> Any:
         more.setdefault("model", scenario(tmp_path, SCENARIO))
         more.setdefault("callboard", {"config": ALLOW})
+        more.setdefault("program", ANEW)
         server = kind(tmp_path, **more)
         running.append(server)
         return server
@@ -545,7 +546,11 @@ def test_servers_that_start_at_once_on_a_fresh_store_share_it(start, work, count
 
 def start_on(folder: Path, store: Path | str) -> CheckedServer:
     return CheckedServer(
-        folder, model="scripted/demo", initialize=False, environ={"CALLBOARD_STORE": str(store)}
+        folder,
+        model="scripted/demo",
+        initialize=False,
+        environ={"CALLBOARD_STORE": str(store)},
+        program=ANEW,
     )
 
 

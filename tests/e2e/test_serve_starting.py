@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from harness.process import RpcError, ServerProcess
+from harness.process import ANEW, RpcError, ServerProcess
 
 
 class Server(ServerProcess):
     """Nothing is said to it yet; it would open ``store.db`` by itself."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(folder, model="scripted/demo", initialize=False)
+        super().__init__(folder, model="scripted/demo", initialize=False, program=ANEW)
 
     def _read(self) -> None:
         """Every frame, batches among them."""

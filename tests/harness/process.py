@@ -1,4 +1,8 @@
-"""A real ``callboard serve`` process, spoken to in plain JSON, so that nothing of ours hides a fault."""
+"""A real ``callboard serve`` process, spoken to in plain JSON, so that nothing of ours hides a fault.
+
+Most are forked off a process that has imported the server (`forked`), since the imports are the most of
+a start. What a start is, and what only a new interpreter has, is shown by those that are started `ANEW`.
+"""
 
 import json
 import os
@@ -10,6 +14,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from .forked import ForkedProcess
+
+ANEW = ("-m", "callboard", "serve")
+"""The program of a server that gets an interpreter of its own."""
 PATIENCE_S = 60.0
 """How long anything may take before a test fails; nothing waits for it to pass."""
 
@@ -32,7 +40,8 @@ class ServerProcess:
     """One server on one store, in ndjson framing. Use as a context manager.
 
     `answer` is called with the params of each ``approval/request`` and returns its result, or None to
-    leave it unanswered. All that the server sends is kept in `seen`, in order.
+    leave it unanswered. All that the server sends is kept in `seen`, in order. `program` is what Python
+    is started with; without one the server is forked.
     """
 
     def __init__(
@@ -47,7 +56,7 @@ class ServerProcess:
         initialize: bool = True,
         arguments: tuple[str, ...] = (),
         callboard: Mapping[str, Any] | None = None,
-        program: tuple[str, ...] = ("-m", "callboard", "serve"),
+        program: tuple[str, ...] | None = None,
     ) -> None:
         self.folder = folder
         home = folder / "home"
@@ -68,7 +77,7 @@ class ServerProcess:
         )
         self.stderr_path = folder / f"stderr-{os.getpid()}-{id(self)}.txt"
         self._stderr = self.stderr_path.open("wb")
-        self.process = self._started([sys.executable, *program, *arguments], env)
+        self.process = self._started(program, arguments, env)
         self.answer = answer
         self.seen: list[dict[str, Any]] = []
         self._inbox: queue.Queue[dict[str, Any] | None] = queue.Queue()
@@ -87,10 +96,14 @@ class ServerProcess:
             }
             self.hello = self.call("initialize", processId=None, callboard=params)
 
-    def _started(self, command: list[str], environ: dict[str, str]) -> Any:
-        """The process, with pipes for its input and output; it may be started in another way."""
+    def _started(
+        self, program: tuple[str, ...] | None, arguments: tuple[str, ...], environ: dict[str, str]
+    ) -> Any:
+        """The process, with pipes for its input and output."""
+        if program is None:
+            return ForkedProcess(environ, list(arguments), self._stderr.fileno())
         return subprocess.Popen(
-            command,
+            [sys.executable, *program, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,

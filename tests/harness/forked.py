@@ -1,12 +1,13 @@
 """Server processes that are forked off one that has imported the server already: a start costs a tenth.
 
 They are processes like any other, with their own pipes and a SIGKILL of their own. The one that they
-come from is armed for nothing; each is told its own fault.
+come from is armed for nothing; each is told its own fault, or that there is none.
 """
 
 import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -15,7 +16,6 @@ from multiprocessing.reduction import DupFd
 from typing import Any
 
 from callboard.log import faultpoints
-from harness.process import ServerProcess
 
 _NEVER = "no point at all"
 _IMPORTED = [
@@ -40,8 +40,7 @@ def _serve(pipes: tuple[Any, Any, Any], environ: dict[str, str], arguments: list
         os.close(descriptor)
     os.environ.clear()
     os.environ.update(environ)
-    point: Any = faultpoints.point
-    point.want(os.environ.pop(faultpoints.VARIABLE, _NEVER))
+    _arm(os.environ.pop(faultpoints.VARIABLE, None))
     from callboard.cli import main
 
     sys.argv = ["callboard", "serve", *arguments]
@@ -54,6 +53,17 @@ def _serve(pipes: tuple[Any, Any, Any], environ: dict[str, str], arguments: list
         with suppress(OSError):
             sys.stderr.flush()
         os._exit(code)
+
+
+def _arm(wanted: str | None) -> None:
+    """As the variable would have done before the import."""
+    if wanted is None:
+        from callboard.log import writer
+
+        faultpoints.ARMED = writer.ARMED = False
+    else:
+        point: Any = faultpoints.point
+        point.want(wanted)
 
 
 def _start_the_first() -> None:
@@ -71,7 +81,7 @@ def _start_the_first() -> None:
             os.environ[faultpoints.VARIABLE] = before
 
 
-class _Process:
+class ForkedProcess:
     """A forked server with the face of `subprocess.Popen`."""
 
     def __init__(self, environ: Mapping[str, str], arguments: list[str], stderr: int) -> None:
@@ -100,7 +110,8 @@ class _Process:
 
     def wait(self, timeout: float | None = None) -> int:
         self._process.join(timeout)
-        assert self._process.exitcode is not None, "it does not end"
+        if self._process.exitcode is None:
+            raise subprocess.TimeoutExpired("callboard serve", timeout or 0)
         return self._process.exitcode
 
     def kill(self) -> None:
@@ -121,11 +132,3 @@ class _Pipes:
 
 def _start(pipes: Any, environ: dict[str, str], arguments: list[str]) -> None:
     _serve(pipes, environ, arguments)
-
-
-class ForkedServer(ServerProcess):
-    """A `ServerProcess` without the cost of an interpreter's start."""
-
-    def _started(self, command: list[str], environ: dict[str, str]) -> Any:
-        arguments = command[command.index("serve") + 1 :]
-        return _Process(environ, arguments, self._stderr.fileno())
