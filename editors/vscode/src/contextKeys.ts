@@ -9,6 +9,7 @@ export const CONTEXT_KEYS = [
   "callboard.diffVisible",
   "callboard.feature.agents",
   "callboard.feature.groups",
+  "callboard.feature.interrupts",
   "callboard.hasPendingApproval",
   "callboard.serverState",
   "callboard.sessionOpen",
@@ -31,6 +32,7 @@ export function followKeys(app: App): vscode.Disposable {
     setKey("callboard.serverState", serverState(app));
     setKey("callboard.feature.agents", app.feature("agents"));
     setKey("callboard.feature.groups", app.feature("groups"));
+    setKey("callboard.feature.interrupts", app.feature("agents.interrupts"));
   };
   const session = (): void => {
     const { focused } = app;

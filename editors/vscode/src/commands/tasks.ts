@@ -7,7 +7,7 @@ import { taskOf, type BoardView } from "../model/tasks";
 import { label, oneLine } from "../model/text";
 import { sessionName } from "../model/store";
 import { CallError } from "../server/errors";
-import { VERBS, type TaskVerb } from "../shared/board";
+import type { TaskVerb } from "../shared/board";
 import { readBoard, rootOf } from "../team";
 import type { Boards } from "../views/board";
 import type { Chats } from "../views/chats";
@@ -118,6 +118,13 @@ export function registerTasks(
     "callboard.refreshTasks": () => {
       tree.refresh();
     },
-    ...Object.fromEntries(VERBS.map((verb) => [`callboard.${verb}Task`, act(verb)])),
+    "callboard.claimTask": act("claim"),
+    "callboard.startTask": act("start"),
+    "callboard.completeTask": act("complete"),
+    "callboard.blockTask": act("block"),
+    "callboard.releaseTask": act("release"),
+    "callboard.cancelTask": act("cancel"),
+    "callboard.assignTask": act("assign"),
+    "callboard.spawnTask": act("spawn"),
   });
 }
