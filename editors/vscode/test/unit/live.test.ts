@@ -53,7 +53,6 @@ describe("what is shown of a tree", () => {
   }
 
   it("is asked for once for what several events have changed", async () => {
-    assert.equal(live.notice(), undefined);
     await begin();
     assert.deepEqual(fake.following[0]?.scope, { kind: "tree", id: "ses_root" });
     assert.equal(fetched, 1);
