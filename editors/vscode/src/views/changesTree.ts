@@ -21,7 +21,9 @@ export function isEntry(value: unknown): value is ChangeEntry {
 }
 
 /** The last line: not a file. */
-const CAVEAT = "What commands and other programs wrote is not seen here: ask your version control.";
+const CAVEAT = "What commands wrote is not seen here";
+const CAVEAT_WHOLE =
+  "What commands and other programs wrote is not seen here: ask your version control.";
 
 type Line = ChangeEntry | typeof CAVEAT;
 
@@ -196,9 +198,9 @@ export class ChangesTree implements vscode.TreeDataProvider<Line>, vscode.Dispos
       const item = new vscode.TreeItem("");
       item.id = "caveat";
       item.description = CAVEAT;
-      item.tooltip = CAVEAT;
+      item.tooltip = CAVEAT_WHOLE;
       item.contextValue = "callboardCaveat";
-      item.accessibilityInformation = { label: CAVEAT };
+      item.accessibilityInformation = { label: CAVEAT_WHOLE };
       return item;
     }
     const { row, sessionId, path } = line;

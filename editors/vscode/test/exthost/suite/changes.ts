@@ -151,6 +151,18 @@ test("closing a diff settles nothing", async () => {
   assert.equal(await state(sessionId, "closed.txt"), "new");
 });
 
+test("the next file that is new comes after one that is settled", async () => {
+  const sessionId = await done("both");
+  await shown(sessionId, "both/1.txt");
+  await vscode.commands.executeCommand("callboard.nextChange");
+  await until("the other one is shown", () => title() === "2.txt (no such file ↔ now)");
+  await vscode.commands.executeCommand("callboard.acceptFile");
+  await until("the first is shown again", () => title() === "1.txt (no such file ↔ now)");
+  assert.equal(await state(sessionId, "both/2.txt"), "accepted");
+  await vscode.commands.executeCommand("callboard.acceptFile");
+  await until("the diff is gone", () => tab() === undefined);
+});
+
 test("what a file was is put back through its editor, and can be undone", async () => {
   const sessionId = await done("edit clean.txt");
   await shown(sessionId, "clean.txt");
@@ -280,4 +292,21 @@ test("a session goes back to before a turn, and files stay", async () => {
   assert.deepEqual(left.data, []);
   assert.equal(await onDisk("rewound.txt"), "one\nTWO\nthree\n");
   assert.equal(await state(sessionId, "rewound.txt"), "new");
+});
+
+test("a diff opens by itself where that is wished and its chat is in view", async () => {
+  const { app, chats } = await api();
+  const diff = vscode.workspace.getConfiguration("callboard.diff");
+  await diff.update("openAutomatically", true, vscode.ConfigurationTarget.Workspace);
+  const { session } = await app.change("session/create", { cwd: root });
+  const { sessionId } = session;
+  await chats.open(sessionId, { in: "editor" });
+  await until("the chat is in view", () => chats.isVisible(sessionId));
+  const content = [{ type: "text" as const, text: "make unasked.txt" }];
+  await app.change("session/prompt", { sessionId, content });
+  await until("the diff is shown", () => title() === "unasked.txt (no such file ↔ proposed)");
+  await vscode.commands.executeCommand("callboard.rejectFile");
+  await until("the diff is gone", () => tab() === undefined);
+  await diff.update("openAutomatically", undefined, vscode.ConfigurationTarget.Workspace);
+  await vscode.commands.executeCommand("workbench.action.closeAllEditors");
 });
