@@ -7,9 +7,9 @@ import { bundleTests } from "./bundle.mjs";
 
 const folder = mkdtempSync(join(tmpdir(), "callboard-units-"));
 try {
-    const files = await bundleTests("unit", folder, process.argv.slice(2));
-    const node = ["--enable-source-maps", "--test", ...files];
-    process.exitCode = spawnSync(process.execPath, node, { stdio: "inherit" }).status ?? 1;
+  const files = await bundleTests("unit", folder, process.argv.slice(2));
+  const node = ["--enable-source-maps", "--test", ...files];
+  process.exitCode = spawnSync(process.execPath, node, { stdio: "inherit" }).status ?? 1;
 } finally {
-    rmSync(folder, { recursive: true, force: true });
+  rmSync(folder, { recursive: true, force: true });
 }

@@ -10,21 +10,21 @@ import { forHost } from "../../esbuild.mjs";
 const driver = fileURLToPath(new URL("driver/", import.meta.url));
 const stage = await mkdtemp(join(tmpdir(), "callboard-driver-"));
 try {
-    await copyFile(join(driver, "package.json"), join(stage, "package.json"));
-    await build({
-        ...forHost,
-        entryPoints: [join(driver, "driver.ts")],
-        outfile: join(stage, "driver.cjs"),
-        external: ["vscode"],
-    });
-    await vsce.createVSIX({
-        cwd: stage,
-        packagePath: resolve(process.argv[2]),
-        dependencies: false,
-        allowMissingRepository: true,
-        skipLicense: true,
-        allowStarActivation: true,
-    });
+  await copyFile(join(driver, "package.json"), join(stage, "package.json"));
+  await build({
+    ...forHost,
+    entryPoints: [join(driver, "driver.ts")],
+    outfile: join(stage, "driver.cjs"),
+    external: ["vscode"],
+  });
+  await vsce.createVSIX({
+    cwd: stage,
+    packagePath: resolve(process.argv[2]),
+    dependencies: false,
+    allowMissingRepository: true,
+    skipLicense: true,
+    allowStarActivation: true,
+  });
 } finally {
-    await rm(stage, { recursive: true, force: true });
+  await rm(stage, { recursive: true, force: true });
 }

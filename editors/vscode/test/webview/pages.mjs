@@ -15,24 +15,24 @@ await bundles(folder, false);
 
 const scratch = await mkdtemp(join(tmpdir(), "callboard-pages-"));
 try {
-    await build({
-        ...forHost,
-        entryPoints: [join(here, "src/views/chatPage.ts")],
-        outfile: join(scratch, "page.cjs"),
-        alias: { ...forHost.alias, vscode: join(here, "test/webview/vscode.ts") },
-    });
-    const { pageOf } = createRequire(import.meta.url)(join(scratch, "page.cjs"));
-    const webview = {
-        cspSource: origin,
-        asWebviewUri: (uri) => uri.replace("extension/dist/webview", origin),
-    };
-    for (const [name, title] of [
-        ["chat", "Callboard chat"],
-        ["board", "Callboard task board"],
-    ]) {
-        const html = pageOf({ extensionUri: "extension" }, webview, { name, title });
-        await writeFile(join(folder, "webview", `${name}.html`), html);
-    }
+  await build({
+    ...forHost,
+    entryPoints: [join(here, "src/views/chatPage.ts")],
+    outfile: join(scratch, "page.cjs"),
+    alias: { ...forHost.alias, vscode: join(here, "test/webview/vscode.ts") },
+  });
+  const { pageOf } = createRequire(import.meta.url)(join(scratch, "page.cjs"));
+  const webview = {
+    cspSource: origin,
+    asWebviewUri: (uri) => uri.replace("extension/dist/webview", origin),
+  };
+  for (const [name, title] of [
+    ["chat", "Callboard chat"],
+    ["board", "Callboard task board"],
+  ]) {
+    const html = pageOf({ extensionUri: "extension" }, webview, { name, title });
+    await writeFile(join(folder, "webview", `${name}.html`), html);
+  }
 } finally {
-    await rm(scratch, { recursive: true, force: true });
+  await rm(scratch, { recursive: true, force: true });
 }
