@@ -37,22 +37,24 @@ export class CallError extends Error {
   }
 
   explained(): string {
-    const way = this.kind === undefined ? undefined : WAYS[this.kind];
+    const way = WAYS.get(this.kind ?? "");
     const message = this.message.trim() || "the server gave no reason";
     return way === undefined || message.includes(way) ? message : `${message}\n${way}`;
   }
 }
 
 /** Ways out, by the kind that the server tells; where its own words have none. */
-const WAYS: Partial<Record<string, string>> = {
-  sessionNotFound:
-    "It was deleted, or is in another store. The sessions view shows those that are there.",
-  sessionClosed: "Begin another one with “Callboard: New Session”.",
-  sessionArchived: "Bring it back from the sessions view.",
-  authRequired: "Set the key of the model; “Callboard: Doctor” says what is found.",
-  modelUnavailable: "“Callboard: Select Model” picks another one.",
-  featureDisabled: "It is switched off in the configuration of Callboard.",
-};
+const WAYS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    sessionNotFound:
+      "It was deleted, or is in another store. The sessions view shows those that are there.",
+    sessionClosed: "Begin another one with “Callboard: New Session”.",
+    sessionArchived: "Bring it back from the sessions view.",
+    authRequired: "Set the key of the model; “Callboard: Doctor” says what is found.",
+    modelUnavailable: "“Callboard: Select Model” picks another one.",
+    featureDisabled: "It is switched off in the configuration of Callboard.",
+  }),
+);
 
 /** In the words that a person is told. */
 export function explain(fault: unknown): string {

@@ -28,7 +28,7 @@ export function shellPath(shell: string): Promise<string | undefined> {
   return new Promise((resolve) => {
     const child = execFile(
       shell,
-      ["-i", "-l", "-c", `printf '%s' "${MARK}$PATH${MARK}"`],
+      ["-i", "-l", "-c", `printf '%s' ${MARK} "$PATH" ${MARK}`],
       { timeout: SHELL_MS, killSignal: "SIGKILL", maxBuffer: 1024 * 1024 },
       (_fault, stdout) => {
         const [, path] = stdout.split(MARK);

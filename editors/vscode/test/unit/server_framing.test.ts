@@ -81,7 +81,7 @@ describe("frames", () => {
     const bytes = frame("x".repeat(size));
     const reader = new FrameReader();
     let joined = 0;
-    const { concat } = Buffer;
+    const concat = Buffer.concat.bind(Buffer);
     Buffer.concat = (list, length) => {
       const out = concat(list, length);
       joined += out.length;
