@@ -6,6 +6,7 @@ import { globSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { writeCodicons } from "./codicons.mjs";
+import { writeNotices } from "./notices.mjs";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
 const protocol = fileURLToPath(
@@ -36,9 +37,9 @@ export const forPage = {
 
 /** Writes all that the extension runs into `folder`; each folder of `webview` with a `main.tsx` is a page. */
 export async function bundles(folder, release) {
-  const kind = { minify: release, sourcemap: !release };
+  const kind = { minify: release, sourcemap: !release, metafile: true };
   const pages = join(folder, "webview");
-  await Promise.all([
+  const built = await Promise.all([
     build({
       ...forHost,
       ...kind,
@@ -59,6 +60,8 @@ export async function bundles(folder, release) {
     }),
   ]);
   await writeCodicons(pages);
+  const metafiles = built.map(({ metafile }) => metafile);
+  await writeNotices(join(folder, "third-party.txt"), metafiles, ["@vscode/codicons"]);
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -37,6 +37,7 @@ async function pack(file) {
       dependencies: false,
       allowMissingRepository: true,
       allowUnusedFilesPattern: true,
+      rewriteRelativeLinks: false,
     });
     await rename(part, file);
   } finally {

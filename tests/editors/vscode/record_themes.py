@@ -13,15 +13,11 @@ from playwright.sync_api import sync_playwright
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from vscode_build import installed
+from vscode_harness import THEMES as THEME_NAMES
 from vscode_harness import CodeServer
 from vscode_tools import chromium
 from webview_harness import THEMES
 
-NAMES = {
-    "dark": "Default Dark Modern",
-    "light": "Default Light Modern",
-    "contrast": "Default High Contrast",
-}
 READ = """() => ({
   variables: Object.fromEntries(
     [...document.documentElement.style].sort()
@@ -38,12 +34,12 @@ def main() -> None:
             executable_path=chromium(), args=["--no-sandbox", "--disable-gpu"]
         )
         extensions = installed(Path(scratch) / "shared")
-        for name, theme in NAMES.items():
+        for name, theme in THEME_NAMES.items():
             code = CodeServer(
                 browser,
                 extensions,
                 Path(scratch) / name,
-                settings={"workbench.colorTheme": theme},
+                theme=name,
             )
             (code.workspace / "a.md").write_text("# A page\n", "utf-8")
             window = code.open()

@@ -203,7 +203,9 @@ def test_text_of_others_does_nothing(open_webview, quiet):
     hrefs = page.eval_on_selector_all("#root a", "(all) => all.map((a) => a.getAttribute('href'))")
     assert {href for href in hrefs if not href.startswith(("https://", "#"))} == set()
     # A link that claims to lead elsewhere says where it leads.
-    assert "https://good.test/login (evil.test)" in (page.locator("[data-card=a1]").text_content() or "")
+    assert "https://good.test/login (evil.test)" in (
+        page.locator("[data-card=a1]").text_content() or ""
+    )
     page.locator("[data-card=a1]").get_by_text("https://good.test/login").click()
     assert last_said(chat, "openLink") == {"type": "openLink", "href": "https://evil.test/login"}
     page.locator("[data-card=a1]").get_by_text("the file").click()
@@ -229,7 +231,9 @@ def test_a_card_that_cannot_be_drawn_leaves_the_others(open_webview, quiet):
     chat.wait_for(lambda: "A tool that cannot be shown" in chat.text(), "a word in its place")
     assert "before" in chat.text()
     assert "after" in chat.text()
-    chat.page.evaluate("() => window.dispatchEvent(new ErrorEvent('error', { message: 'a fault' }))")
+    chat.page.evaluate(
+        "() => window.dispatchEvent(new ErrorEvent('error', { message: 'a fault' }))"
+    )
     chat.wait_for(lambda: "a fault" in chat.text(), "a fault is told")
     chat.faults.clear()  # the page says to its console why the card was not drawn
 
@@ -335,7 +339,11 @@ def test_a_stream_is_appended_and_leaves_the_page_responsive(open_webview, quiet
 
 def test_a_stream_looks_like_the_finished_message(open_webview, quiet, everything):
     text = next(card["text"] for card in everything["cards"] if card["id"] == "a1")
-    long_code = "\n```py\n" + "\n".join(f"line{n} = {n}" for n in range(900)) + "\n```\n\nAfter it, [a name][1].\n"
+    long_code = (
+        "\n```py\n"
+        + "\n".join(f"line{n} = {n}" for n in range(900))
+        + "\n```\n\nAfter it, [a name][1].\n"
+    )
     text += "\n" + long_code + "\n[1]: https://example.com/named\n"
     cards = [answer("a1", "", streaming=True), answer("a2", text)]
     chat = shown(open_webview, quiet | {"cards": cards}, size=(700, 900))
@@ -371,19 +379,31 @@ def test_many_cards_are_drawn_in_part(open_webview, quiet):
     drawn(chat)
     before = page.evaluate(place, "p4800")
     chat.post({"type": "news", "cards": [prompt(5000, "the newest")]})
-    chat.wait_for(lambda: page.get_by_role("button", name="New messages").count() == 1, "it is told")
+    chat.wait_for(
+        lambda: page.get_by_role("button", name="New messages").count() == 1, "it is told"
+    )
     assert page.evaluate(place, "p4800") == before
     page.get_by_role("button", name="New messages").click()
     chat.wait_for(lambda: page.locator("[data-card]").count() == 200, "only the last are drawn")
     chat.wait_for(
-        lambda: page.evaluate("(e) => e.scrollHeight - e.scrollTop - e.clientHeight", box.element_handle()) < 30,
+        lambda: (
+            page.evaluate(
+                "(e) => e.scrollHeight - e.scrollTop - e.clientHeight", box.element_handle()
+            )
+            < 30
+        ),
         "the end is in view",
     )
     # One who is there stays there.
     chat.post({"type": "news", "cards": [answer("a1", "line\n\n" * 50)]})
     chat.wait_for(
-        lambda: page.evaluate("(e) => e.scrollHeight - e.scrollTop - e.clientHeight", box.element_handle()) < 30
-        and page.locator("[data-card=a1]").count() == 1,
+        lambda: (
+            page.evaluate(
+                "(e) => e.scrollHeight - e.scrollTop - e.clientHeight", box.element_handle()
+            )
+            < 30
+            and page.locator("[data-card=a1]").count() == 1
+        ),
         "the end is followed",
     )
 
@@ -443,7 +463,9 @@ def test_an_idle_page_has_no_timer(open_webview, quiet):
     tell(chat, quiet | {"head": running})
     chat.wait_for(lambda: chat.page.evaluate("() => window.ticking.size") == 1, "one clock")
     words = chat.page.locator(".standing").inner_text()
-    chat.wait_for(lambda: chat.page.locator(".standing").inner_text() != words or True, "it goes on")
+    chat.wait_for(
+        lambda: chat.page.locator(".standing").inner_text() != words or True, "it goes on"
+    )
     chat.post({"type": "head", "head": quiet["head"]})
     chat.wait_for(lambda: chat.page.evaluate("() => window.ticking.size") == 0, "no clock any more")
 
@@ -710,7 +732,11 @@ def test_cards_offer_what_can_be_done_with_them(open_webview, everything):
     chat = shown(open_webview, everything, size=(700, 3000))
     page = chat.page
     page.locator("[data-card=c2]").get_by_role("button", name="src/parser.py").click()
-    assert last_said(chat, "openDiff") == {"type": "openDiff", "cardId": "c2", "path": "src/parser.py"}
+    assert last_said(chat, "openDiff") == {
+        "type": "openDiff",
+        "cardId": "c2",
+        "path": "src/parser.py",
+    }
     page.locator("[data-card=c3] button.row").click()
     page.locator("[data-card=c3]").get_by_role("button", name="40 lines above").click()
     assert last_said(chat, "openWhole") == {"type": "openWhole", "cardId": "c3"}
@@ -744,6 +770,13 @@ def test_all_of_it_is_reached_by_keys_alone(open_webview, everything):
             )
         )
     reached = " | ".join(names)
-    for wanted in ("Plan", "Edit", "Allow once", "What is asked", "Try again", "Show earlier messages"):
+    for wanted in (
+        "Plan",
+        "Edit",
+        "Allow once",
+        "What is asked",
+        "Try again",
+        "Show earlier messages",
+    ):
         assert wanted in reached, wanted
     assert chat.said("answer") == []

@@ -224,9 +224,7 @@ def test_titles_that_hold_anything_stay_text(open_board):
         "active": [card("a", MINE, title=nasty, owner=nasty, notes=[{"text": nasty, "tone": "error"}])],
         "ready": [card(f"n{n}", ["claim"]) for n in range(40)],
     }  # fmt: skip
-    page = open_board(
-        board(cards, title=nasty, members=[nasty], messages=[nasty]), size=(900, 700)
-    )
+    page = open_board(board(cards, title=nasty, members=[nasty], messages=[nasty]), size=(900, 700))
     assert page.page.locator("img").count() == 0
     assert nasty in page.text()
     wide = page.page.evaluate("() => document.documentElement.scrollWidth - innerWidth")

@@ -61,12 +61,19 @@ QUIET = {
 }
 """Settings of every window: what VS Code offers by itself is not what is tested."""
 
+THEMES = {
+    "dark": "Default Dark Modern",
+    "light": "Default Light Modern",
+    "contrast": "Default High Contrast",
+}
+
 
 class CodeServer:
     """One VS Code server, with a home, XDG folders, settings and extensions below `folder`.
 
     `scenario` is what the scripted model plays, `model` a model id in its place; `store` is that of another
-    one where two are to share it. `settings` are added to the machine's; a value of None takes one away.
+    one where two are to share it. `settings` are added to the machine's; a value of None takes one away;
+    `theme` is dark, light or contrast.
     `server` is the program that `callboard.server.path` names, None for no such setting. `trusted` False
     has workspaces opened in Restricted Mode. `environ` reaches the extension host and what it starts.
     """
@@ -82,6 +89,7 @@ class CodeServer:
         store: Path | None = None,
         settings: Mapping[str, Any] | None = None,
         server: str | None = SERVER,
+        theme: str = "dark",
         trusted: bool = True,
         environ: Mapping[str, str] | None = None,
     ) -> None:
@@ -98,7 +106,8 @@ class CodeServer:
             model = f"scripted/{path}"
         self.environ = self._environ(model, environ or {})
         path = {} if server is None else {"callboard.server.path": server}
-        self.set_machine({**QUIET, **path, **(settings or {})})
+        look = {"workbench.colorTheme": THEMES[theme]}
+        self.set_machine({**QUIET, **look, **path, **(settings or {})})
         if not (folder / "extensions").exists():
             shutil.copytree(extensions, folder / "extensions")
         self._known: set[psutil.Process] = set()
@@ -118,12 +127,10 @@ class CodeServer:
         folder: Path | None = None,
         *,
         size: tuple[int, int] = (1280, 800),
-        dark: bool = True,
     ) -> "Window":
         """A window of its own browser profile on a folder, the workspace unless named, with its workbench drawn."""
         context = self.browser.new_context(
             viewport=ViewportSize(width=size[0], height=size[1]),
-            color_scheme="dark" if dark else "light",
             reduced_motion="reduce",
             locale="en-US",
             timezone_id="UTC",
@@ -349,7 +356,11 @@ class Window:
 
     def rows(self, pane: str) -> list[str]:
         """What the drawn rows of a tree say: label, then description."""
-        texts = self.pane(pane).locator(".monaco-list-row .monaco-tl-contents").all_inner_texts()
+        labels = self.pane(pane).locator(".monaco-list-row .monaco-icon-label")
+        texts = labels.evaluate_all(
+            "(labels) => labels.map((label) => [...label.querySelectorAll("
+            "'.label-name, .label-description')].map((part) => part.textContent).join(' '))"
+        )
         return [plain(text) for text in texts]
 
     def row(self, pane: str, text: str | re.Pattern[str]) -> Locator:
@@ -381,6 +392,10 @@ class Window:
     def notifications(self) -> list[str]:
         """The notifications that are shown."""
         return [plain(t) for t in self.page.locator(".notification-toast").all_inner_texts()]
+
+    def notification(self, text: str | re.Pattern[str]) -> Locator:
+        """A notification that is shown; its buttons are `get_by_role("button", name=...)` in it."""
+        return self.page.locator(".notification-toast").filter(has_text=text).first
 
     def frame(self, holds: str) -> Frame | None:
         """The page of a webview that has an element which a selector finds, if there is one now. After a
