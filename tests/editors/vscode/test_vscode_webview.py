@@ -14,9 +14,6 @@ from webview_harness import Webview
 
 Opened = Callable[..., Webview]
 
-HOLD_MS = 300
-"""For so long after it came nothing answers an approval."""
-
 
 @pytest.fixture(scope="module")
 def gallery() -> dict[str, Any]:
@@ -103,6 +100,16 @@ def approval(everything: dict[str, Any]) -> dict[str, Any]:
     return next(card for card in everything["cards"] if card["id"] == "c6")["approval"]
 
 
+def stop_clock(chat: Webview) -> None:
+    """No time passes for the page: what must not be done in the next moment is done in it."""
+    chat.page.evaluate("() => { const now = performance.now(); performance.now = () => now; }")
+
+
+def start_clock(chat: Webview) -> None:
+    chat.page.evaluate("() => { delete performance.now; }")
+    chat.post({"type": "phase", "phase": {"state": "live"}})
+
+
 def settle(chat: Webview, held: str) -> None:
     """Waits until an approval is answered by what a person does."""
     chat.wait_for(
@@ -114,8 +121,7 @@ def settle(chat: Webview, held: str) -> None:
 # --- what is seen ---
 
 
-@pytest.mark.parametrize("theme", ["dark", "light", "contrast"])
-@pytest.mark.parametrize("width", [220, 900])
+@pytest.mark.parametrize(("theme", "width"), [("dark", 220), ("light", 900), ("contrast", 420)])
 def test_everything_is_shown_accessibly_at_every_width(open_webview, everything, theme, width):
     chat = shown(open_webview, everything, theme=theme, size=(width, 3600))
     page = chat.page
@@ -139,6 +145,7 @@ def test_everything_is_shown_accessibly_at_every_width(open_webview, everything,
     assert approval(everything)["subject"]["command"] in (command.text_content() or "")
     assert command.evaluate("(node) => node.scrollWidth - node.clientWidth") <= 0
     assert page.get_by_role("log").count() == 1
+    assert "systemctl --user restart" in live(chat, "assertive")
     chat.screenshot(f"webview-chat-{theme}-{width}")
 
 
@@ -276,11 +283,11 @@ def test_there_is_always_something_and_a_way_out(open_webview, quiet, cards):
     some = {"cards": [prompt(1, "said before")] if cards else []}
     tell(chat, quiet | some)
     for phase, words, ways in PHASES:
+        if cards and phase["state"] in ("none", "untrusted"):
+            continue  # there is no session then
         chat.post({"type": "phase", "phase": phase})
         chat.wait_for(lambda words=words: words in chat.text(), words)
         assert ("said before" in chat.text()) == cards
-        if cards and phase["state"] in ("none", "untrusted"):
-            continue
         for label, command in ways:
             chat.page.get_by_role("button", name=label).click()
             assert last_said(chat, "command") == {"type": "command", "command": command}
@@ -303,7 +310,7 @@ def test_a_stream_is_appended_and_leaves_the_page_responsive(open_webview, quiet
           }).observe({ type: "longtask", buffered: true });
           const words = [];
           for (let n = 0; n < 3000; n += 1) {
-            words.push(n % 100 === 99 ? "end.\\n\\n" : n % 250 === 0 ? "```py\\nx = 1\\n```\\n\\n" : `word${n} `);
+            words.push(n % 100 === 99 ? "end.\\n\\n" : n % 250 === 0 ? "\\n\\n```py\\nx = 1\\n```\\n\\n" : `word${n} `);
           }
           window.whole = words.join("");
           let at = 0;
@@ -374,7 +381,6 @@ def test_many_cards_are_drawn_in_part(open_webview, quiet):
     page.locator("[data-card=p4800]").scroll_into_view_if_needed()
     chat.wait_for(lambda: page.locator("[data-card=p4790]").count() == 1, "earlier cards")
     assert abs(page.evaluate(place, "p4800")) < 600
-    assert not page.locator("[data-card=p4999]").is_visible() or True
     # What comes at the end does not move the one who is not there.
     drawn(chat)
     before = page.evaluate(place, "p4800")
@@ -459,13 +465,12 @@ def test_an_idle_page_has_no_timer(open_webview, quiet):
     )
     chat.load()
     chat.wait_for(lambda: chat.said("ready"), "it is up")
-    running = quiet["head"] | {"turn": {"state": "running", "startedAt": "2025-01-01T00:00:00Z"}}
+    started = chat.page.evaluate("() => new Date().toISOString()")
+    running = quiet["head"] | {"turn": {"state": "running", "startedAt": started}}
     tell(chat, quiet | {"head": running})
     chat.wait_for(lambda: chat.page.evaluate("() => window.ticking.size") == 1, "one clock")
     words = chat.page.locator(".standing").inner_text()
-    chat.wait_for(
-        lambda: chat.page.locator(".standing").inner_text() != words or True, "it goes on"
-    )
+    chat.wait_for(lambda: chat.page.locator(".standing").inner_text() != words, "it goes on")
     chat.post({"type": "head", "head": quiet["head"]})
     chat.wait_for(lambda: chat.page.evaluate("() => window.ticking.size") == 0, "no clock any more")
 
@@ -478,22 +483,15 @@ def test_an_approval_is_answered_by_nothing_but_a_choice(open_webview, quiet, ev
     chat = shown(open_webview, quiet, size=(420, 720))
     page = chat.page
     card = page.locator("[data-approval=ask1]")
-    # It comes, and a key that was meant for something else comes with it.
-    page.evaluate(
-        """(asked) => {
-          window.addEventListener("message", () => requestAnimationFrame(() => requestAnimationFrame(() => {
-            const card = document.querySelector("[data-approval=ask1]");
-            card.focus();
-            const key = { code: "Digit1", key: "1", altKey: true, bubbles: true };
-            card.dispatchEvent(new KeyboardEvent("keydown", key));
-            card.querySelector(".choice").click();
-          })), { once: true });
-          window.postMessage({ type: "news", cards: [asked] }, "*");
-        }""",
-        asked,
-    )
-    chat.wait_for(lambda: "has only just come" in card.inner_text(), "the key is not taken")
-    assert "systemctl --user restart" in live(chat, "assertive")
+    # It comes, and a key and a click that were meant for something else come with it.
+    stop_clock(chat)
+    chat.post({"type": "news", "cards": [asked]})
+    chat.wait_for(lambda: card.count() == 1, "the approval")
+    card.focus()
+    page.keyboard.press("Alt+1")
+    card.locator(".choice").first.click(force=True)
+    chat.wait_for(lambda: "has only just come" in card.inner_text(), "they are not taken")
+    start_clock(chat)
     settle(chat, "ask1")
     # Its text has the focus, never a choice; Enter alone, and digits alone, do nothing.
     chat.post({"type": "focus", "approvalId": "ask1"})
@@ -547,16 +545,12 @@ def test_a_question_of_an_agent_below_is_answered_in_words(open_webview, quiet, 
     third = {**everything["approvals"][0], "approvalId": "ask3", "title": "And which branch?"}
     chat.post({"type": "approvals", "approvals": [*everything["approvals"], third], "elsewhere": 0})
     chat.wait_for(lambda: page.locator("[data-approval=ask3]").count() == 1, "another question")
+    assert "And which branch?" in live(chat, "assertive")
     settle(chat, "ask3")
-    page.evaluate(
-        """(third) => {
-          window.addEventListener("message", () => requestAnimationFrame(() => requestAnimationFrame(() => {
-            document.querySelector("[data-approval=ask3] .choice:last-child").click();
-          })), { once: true });
-          window.postMessage({ type: "approvals", approvals: [third], elsewhere: 2 }, "*");
-        }""",
-        third,
-    )
+    stop_clock(chat)
+    chat.post({"type": "approvals", "approvals": [third], "elsewhere": 2})
+    chat.wait_for(lambda: page.locator("[data-approval=ask2]").count() == 0, "the first is gone")
+    page.locator("[data-approval=ask3] .choice").last.click(force=True)
     chat.wait_for(lambda: "has just ended" in chat.text(), "the click is not taken")
     assert len(chat.said("answer")) == 1
     page.get_by_role("button", name="2 approvals wait in other sessions").click()
@@ -731,7 +725,7 @@ def test_stop_says_what_it_stops(open_webview, quiet):
 def test_cards_offer_what_can_be_done_with_them(open_webview, everything):
     chat = shown(open_webview, everything, size=(700, 3000))
     page = chat.page
-    page.locator("[data-card=c2]").get_by_role("button", name="src/parser.py").click()
+    page.locator("[data-card=c2] .changes button").first.click()
     assert last_said(chat, "openDiff") == {
         "type": "openDiff",
         "cardId": "c2",

@@ -72,7 +72,7 @@ export class Page {
         for (const listener of this.told) {
           listener(message);
         }
-        return;
+        break;
       default:
         this.change(message);
     }
@@ -123,8 +123,8 @@ export class Page {
     this.state = apply(before, message);
     this.saved.sessionId = this.state.head?.sessionId ?? this.saved.sessionId;
     const fresh = this.arrivals.update(waiting(this.state), performance.now());
-    for (const approval of fresh) {
-      announce(heard(approval), "assertive");
+    if (fresh.length > 0) {
+      announce(fresh.map(heard).join("\n"), "assertive");
     }
     const there = new Set(waiting(this.state).map((each) => each.approvalId));
     for (const id of [...this.answering, ...this.refused.keys()]) {

@@ -119,6 +119,12 @@ export function Approval({ approval }: { approval: ApprovalCard }): JSX.Element 
     [page, approval.approvalId],
   );
 
+  useEffect(() => {
+    if (refused !== undefined) {
+      say(refused);
+    }
+  }, [refused]);
+
   if (approval.answered !== undefined) {
     return (
       <p class="dim answered" dir="auto">
@@ -220,9 +226,9 @@ export function Approval({ approval }: { approval: ApprovalCard }): JSX.Element 
         </ul>
       )}
       {busy && <p class="dim">The answer is on its way…</p>}
-      {(said ?? refused) !== undefined && (
+      {said !== undefined && (
         <p class="warn" dir="auto">
-          {said ?? refused}
+          {said}
         </p>
       )}
     </section>
