@@ -42,6 +42,8 @@ rules:
     answer: [{fail: {kind: modelError, message: "the model \\e[31mbroke here"}}]
   - when: {last_user: overloaded}
     answer: [{fail: {kind: modelError, message: "too much to do", retryable: true}}]
+  - when: {last_user: only read this}
+    answer: [{say: "I read it."}]
   - when: {last_user: long}
     answer: [{say: {text: "many words and more of them\\n", repeat: 4000}}]
 default:
