@@ -1,5 +1,6 @@
 import type { BlobRef } from "@callboard/protocol";
 import type { App } from "../app";
+import { jsonLines } from "../model/approvalCard";
 import type { Item } from "../model/items";
 
 /** Of a longer text so much (bytes) is shown; the rest stays in the log, and goes along with an export. */
@@ -11,29 +12,47 @@ export interface Whole {
   language?: string;
 }
 
+/** Values of an event that are text of what it says, and not of something beside it. */
+const SAID = /^\/(?:text|content\/(\d+)\/text)$/;
+
+/** The places of an item's texts that are kept apart, in their order. */
+function kept({ blobs, result }: Item): BlobRef[] {
+  const found = Object.entries(blobs ?? {})
+    .map(([pointer, ref]) => ({ ref, at: SAID.exec(pointer) }))
+    .filter(({ at }) => at !== null)
+    .sort((a, b) => Number(a.at?.[1] ?? 0) - Number(b.at?.[1] ?? 0))
+    .map(({ ref }) => ref);
+  return found.length === 0 && result?.blob != null ? [result.blob] : found;
+}
+
 /**
  * All of what an item says, also what its event holds only in part.
  * @throws CallError
  */
 export async function wholeOf(app: App, item: Item): Promise<Whole> {
-  const blob = Object.entries(item.blobs ?? {})[0]?.[1] ?? item.result?.blob ?? undefined;
-  const said = blob ? await read(app, blob) : item.text;
+  const pieces: string[] = [];
+  for (const ref of kept(item)) {
+    pieces.push(await read(app, ref));
+  }
+  const said = pieces.length > 0 ? pieces.join("\n\n") : item.text;
   if (item.kind !== "tool") {
     return { name: item.kind, text: said, language: "markdown" };
   }
   const { call, result } = item;
-  const name = call?.title ?? result?.name ?? "tool";
   const parts: string[] = [];
   if (call) {
-    parts.push(`${call.name}\n${JSON.stringify(call.arguments, undefined, 2)}`);
+    parts.push([call.title, ...jsonLines(call.arguments)].join("\n"));
+    if (call.rawArguments != null) {
+      parts.push(call.rawArguments);
+    }
   }
   for (const change of result?.changes ?? []) {
-    parts.push(change.diff);
+    parts.push(change.diff.trimEnd());
   }
   if (said !== "") {
     parts.push(said);
   }
-  return { name, text: parts.join("\n\n") };
+  return { name: call?.title ?? result?.name ?? "tool", text: parts.join("\n\n") };
 }
 
 async function read(app: App, blob: BlobRef): Promise<string> {
