@@ -243,7 +243,7 @@ function rootLook(root: Session): AgentLook {
   } else if (root.lastOutcome === "cancelled" || root.lastOutcome === "interrupted") {
     return "interrupted";
   }
-  return "completed";
+  return root.lastOutcome == null ? "starting" : "completed";
 }
 
 /** How many there are, and what all of them have used. */
