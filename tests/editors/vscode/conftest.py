@@ -32,6 +32,19 @@ if has_browser():
     from webview_harness import ORIGIN, Webview
 
 
+FAILED = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: "pytest.CallInfo[None]"
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.when == "call":
+        item.stash[FAILED] = report.failed
+    return report
+
+
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
     """A folder that all processes of this run of the tests share."""
@@ -53,7 +66,7 @@ def browser() -> "Generator[Browser]":
 
 @pytest.fixture
 def open_code(
-    browser: "Browser", shared: Path, tmp_path: Path
+    browser: "Browser", shared: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> "Generator[Callable[..., CodeServer]]":
     """Starts VS Codes (see `CodeServer` for what it takes); at the end each is closed, and must leave nothing.
 
@@ -63,18 +76,20 @@ def open_code(
     from vscode_build import installed
 
     with ExitStack() as opened:
-        count = 0
+        started: list[CodeServer] = []
 
         def start(**settings: Any) -> CodeServer:
-            nonlocal count
-            count += 1
-            folder = settings.pop("folder", tmp_path / f"code{count}")
+            folder = settings.pop("folder", tmp_path / f"code{len(started) + 1}")
             driven = settings.pop("driven", False)
             code = CodeServer(browser, installed(shared, driven=driven), folder, **settings)
+            started.append(code)
             opened.callback(code.close)
             return code
 
         yield start
+        if request.node.stash.get(FAILED, False):
+            for code in started:
+                print(code.told("as the test failed:"))
 
 
 @pytest.fixture
