@@ -6,6 +6,7 @@ import { serverState } from "./model/serverState";
 /** All keys that there are. */
 export const CONTEXT_KEYS = [
   "callboard.chatFocused",
+  "callboard.diffProposed",
   "callboard.diffVisible",
   "callboard.feature.agents",
   "callboard.feature.groups",

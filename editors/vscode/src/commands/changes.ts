@@ -1,6 +1,7 @@
 /** Reviewing changes by commands: from a diff, the list, an editor, the chat or the palette. */
 import * as vscode from "vscode";
 import type { App } from "../app";
+import { setKey } from "../contextKeys";
 import { ChangesInUse, type Tracked } from "../changes";
 import { realPath } from "../disk";
 import type { ChangedFile } from "../model/changes";
@@ -75,8 +76,8 @@ export function registerChanges(
     const shown = shownIn(activeTab());
     const proposed = shown?.about === "approval" && approvals.current !== undefined;
     const visible = shown?.about === "change" || proposed;
-    void vscode.commands.executeCommand("setContext", "callboard.diffVisible", visible);
-    void vscode.commands.executeCommand("setContext", "callboard.diffProposed", proposed);
+    setKey("callboard.diffVisible", visible);
+    setKey("callboard.diffProposed", proposed);
   }
 
   function synced(): void {

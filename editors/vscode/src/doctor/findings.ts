@@ -30,9 +30,15 @@ const MARKS: Readonly<Record<Level, string>> = {
 /** Longest text (characters) of a line. */
 const WIDTH = 600;
 
-/** One line of Markdown in which nothing is a link, an image or HTML, whoever's words it holds. */
+/**
+ * One line of Markdown in which nothing is a link, an image or HTML, whoever's words it holds. As little as
+ * may be is changed: it is mostly read as it stands.
+ */
 export function plainly(text: string): string {
-  return oneLine(text, WIDTH).replace(/[\\`*_[\]<>#|!&~]/g, "\\$&");
+  return oneLine(text, WIDTH).replace(/\\*[<[]/g, (found) => {
+    const slashes = found.slice(0, -1);
+    return `${slashes}${slashes}\\${found.slice(-1)}`;
+  });
 }
 
 function item({ level, text, advice }: Finding): string[] {
@@ -49,7 +55,7 @@ function summary(sections: readonly Section[]): string {
   }
   const say = (count: number, noun: string): string[] =>
     count === 0 ? [] : [`${count} ${noun}${count === 1 ? "" : "s"}`];
-  return `${[...say(problems, "problem"), ...say(warnings, "warning")].join(" and ")}, each with the way out below it.`;
+  return `${[...say(problems, "problem"), ...say(warnings, "warning")].join(" and ")}. What to do stands below each.`;
 }
 
 export function report(sections: readonly Section[]): string {

@@ -209,7 +209,7 @@ export async function storeFindings(world: World): Promise<Finding[]> {
       ),
       finding(
         "ok",
-        `${plural(diagnostics.sessions, "session")}, ${plural(diagnostics.events, "event")}, ${plural(diagnostics.tasks, "task")} under way`,
+        `${plural(diagnostics.sessions, "session")}, ${plural(diagnostics.events, "event")}`,
       ),
       finding(
         "ok",

@@ -2,6 +2,7 @@
 import type { Approval } from "@callboard/protocol";
 import * as vscode from "vscode";
 import type { App } from "../app";
+import { setting } from "../config";
 import { failed } from "../commands/registry";
 import { getApproval, optionOf } from "../model/approvals";
 import { message, oneLine } from "../model/text";
@@ -176,9 +177,7 @@ export class ApprovalDiffs implements vscode.Disposable {
   /** Opens the diff of a change that begins to wait, where that is wished and in nobody's way. */
   #look(): void {
     const { pending } = this.app.approvals;
-    const wished = vscode.workspace
-      .getConfiguration("callboard")
-      .get<boolean>("diff.openAutomatically", false);
+    const wished = setting("diff.openAutomatically");
     const fresh = pending.filter((approval) => !this.#opened.has(approval.approvalId));
     if (!wished) {
       for (const { approvalId } of fresh) {

@@ -3,6 +3,7 @@ import * as vscode from "vscode";
 import type { App } from "../app";
 import { setting } from "../config";
 import { PromptContext } from "../context";
+import { setKey } from "../contextKeys";
 import type { ToChat } from "../shared/chat";
 import type { ChatDoing } from "./chatActions";
 import { act } from "./chatActions";
@@ -142,7 +143,7 @@ export class Chat implements vscode.Disposable {
     if (message.type === "ready") {
       this.#feed.ready();
     } else if (message.type === "focused") {
-      void vscode.commands.executeCommand("setContext", "callboard.chatFocused", message.focused);
+      setKey("callboard.chatFocused", message.focused);
       if (message.focused) {
         this.focusGained(this);
       }

@@ -63,35 +63,34 @@ function sessionItem(node: SessionNode, look: ItemLook): vscode.TreeItem {
   const item = new vscode.TreeItem(title);
   const state = stateOf(session, node.row.group);
   item.id = `session:${session.sessionId}`;
-  item.description = about(node, look);
+  const facts = factsOf(node, look);
+  const pinned = session.pinned ? ["pinned"] : [];
+  item.description = [stateBeside(node), ...facts, ...pinned].filter(Boolean).join(" · ");
   item.iconPath = iconOf(node.row);
   item.tooltip = tooltipOf(node.row, look);
   item.contextValue = contextOf(session);
   item.command = run("openSession", "Open", session.sessionId);
   item.accessibilityInformation = {
-    label: [title, state, ...(session.pinned ? ["pinned"] : []), item.description]
-      .filter(Boolean)
-      .join(", "),
+    label: [title, state, ...pinned, ...facts].join(", "),
   };
   return item;
 }
 
 /** What stands behind the title: agent, when something happened last, lines, cost. */
-function about(node: SessionNode, look: ItemLook): string {
+function factsOf(node: SessionNode, look: ItemLook): string[] {
   const { session, here } = node.row;
   const lines = look.changed(session.sessionId);
   const spent = look.usage ? used(session.usage) : "";
-  const parts = [
-    stateBeside(node),
-    oneLine(session.profile, 40),
+  const facts = [
+    // That it is the agent that everybody has says nothing.
+    session.profile === "default" ? "" : oneLine(session.profile, 40),
     here ? "" : oneLine(/[^/\\]+[/\\]*$/.exec(session.cwd)?.[0] ?? session.cwd, 30),
     age(session.updatedAt, look.now),
     lines ? `+${lines.added} −${lines.removed}` : "",
     // The cost alone where it is known: there is little room. The tooltip has both.
     /\S+$/.exec(spent)?.[0] === "tokens" ? spent : spent.replace(/^.* tokens /, ""),
-    session.pinned ? "pinned" : "",
   ];
-  return parts.filter((part) => part !== "").join(" · ");
+  return facts.filter((fact) => fact !== "");
 }
 
 /** Words by which menus know what may be done with a session. */

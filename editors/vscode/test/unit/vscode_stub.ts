@@ -41,6 +41,25 @@ export class EventEmitter<T> {
   }
 }
 
+export class Uri {
+  private constructor(
+    readonly scheme: string,
+    readonly path: string,
+  ) {}
+
+  static file(path: string): Uri {
+    return new Uri("file", path);
+  }
+
+  get fsPath(): string {
+    return this.path;
+  }
+
+  toString(): string {
+    return `${this.scheme}://${this.path}`;
+  }
+}
+
 export class ThemeColor {
   constructor(readonly id: string) {}
 }
@@ -91,16 +110,18 @@ const view = {
 };
 const seen = new EventEmitter<{ visible: boolean }>();
 
+const nothing = (): undefined => undefined;
+
 /** The person, and what they see. */
 export const stub = {
   settings: {} as Record<string, unknown>,
   focused: true,
-  folders: [] as { uri: { fsPath: string; scheme: string }; name: string }[],
+  folders: [] as { uri: Uri; name: string }[],
   shown: [] as Shown[],
   /** Which button the person presses, by what is said to them. */
-  presses: (_shown: Shown): string | undefined => undefined,
+  presses: nothing as (shown: Shown) => string | undefined | Promise<string>,
   /** Which of the entries of a list the person picks. */
-  picks: (_items: readonly { label: string }[]): unknown => undefined,
+  picks: nothing as (items: readonly { label: string }[]) => unknown,
   executed: [] as [command: string, ...args: unknown[]][],
   bars: [] as Bar[],
   view,
@@ -123,11 +144,17 @@ export const stub = {
     stub.focused = true;
     stub.folders = [];
     stub.shown = [];
-    stub.presses = () => undefined;
-    stub.picks = () => undefined;
+    stub.presses = nothing;
+    stub.picks = nothing;
     stub.executed = [];
     stub.bars = [];
-    Object.assign(view, { visible: true, selection: [], badge: undefined, message: "" });
+    Object.assign(view, {
+      visible: true,
+      selection: [],
+      badge: undefined,
+      message: "",
+      description: "",
+    });
   },
 };
 
@@ -180,7 +207,7 @@ export const workspace = {
   get workspaceFolders(): typeof stub.folders {
     return stub.folders;
   },
-  getConfiguration: (section: string) => ({
+  getConfiguration: (section: string): { get(name: string): unknown } => ({
     get: (name: string): unknown => stub.settings[`${section}.${name}`],
   }),
   onDidChangeConfiguration: configured.event,
