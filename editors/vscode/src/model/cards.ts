@@ -18,6 +18,8 @@ export { approvalCard } from "./approvalCard";
 export interface CardLook extends Speaking {
   /** Paths below it are shown from there. */
   cwd?: string;
+  /** What the person has decided of a change of this session. */
+  verdict?(path: string, seq: number): "accepted" | "rejected" | undefined;
   /** Hears why an item could not be shown. */
   onFault?: (message: string) => void;
 }

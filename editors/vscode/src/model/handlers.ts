@@ -204,6 +204,7 @@ export const conversation: Handlers = {
     const item = call(t, change, event, data.callId);
     item.text = asText(data.text);
     item.result = data;
+    item.resultSeq = event.seq;
     item.blobs = data._blobs;
     delete item.streaming;
     delete item.partial;

@@ -63,10 +63,20 @@ export function hasMore({ blobs }: Item): boolean {
   return typeof blobs === "object" && Object.keys(blobs).length > 0;
 }
 
-function changes(item: Item, cwd?: string): ChangeCard[] {
+/** How a call is shown. */
+interface ToolLook {
+  cwd?: string;
+  verdict?(path: string, seq: number): "accepted" | "rejected" | undefined;
+}
+
+function changes(item: Item, look: ToolLook): ChangeCard[] {
   const changed = list(item.result?.changes);
   const room = Math.max(3, Math.floor(LINES / changed.length));
-  return changed.map((change) => changeCard(change, { room }, cwd));
+  return changed.map((change) => ({
+    ...changeCard(change, { room }, look.cwd),
+    // Nothing but an answer decides it: neither a diff that was closed nor a file that was saved.
+    verdict: look.verdict?.(asText(change.path), item.resultSeq ?? 0) ?? "pending",
+  }));
 }
 
 /** Its title says all of it. */
@@ -74,11 +84,11 @@ function isPlan({ call, result }: Item): boolean {
   return call?.name === "update_plan" && (!result || result.status === "ok");
 }
 
-export function toolCard(item: Item, look: { cwd?: string }): ToolCard {
+export function toolCard(item: Item, look: ToolLook): ToolCard {
   const { call, result, approval } = item;
   const [tone, state] = stateOf(item);
   const name = oneLine(call?.name ?? result?.name, 80) || "a tool";
-  const changed = changes(item, look.cwd);
+  const changed = changes(item, look);
   const card: ToolCard = {
     id: item.id,
     kind: "tool",

@@ -50,6 +50,8 @@ export interface Item {
   /** What else a prompt held: names of files, images. */
   attachments?: string[];
   call?: ToolCall | undefined;
+  /** Of the event that told the result. */
+  resultSeq?: number;
   result?: ToolResult;
   approval?: Approval | undefined;
   /** By JSON pointer: what the event holds only in part. */

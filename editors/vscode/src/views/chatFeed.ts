@@ -8,6 +8,7 @@ import type { CardLook } from "../model/cards";
 import { approvalCard, card, lookOf, planCard, queueCards, settled } from "../model/cards";
 import type { Change, Item } from "../model/items";
 import { visible } from "../model/text";
+import { readReview, REVIEW_KEY, verdictOf } from "../model/review";
 import type { OpenSession, SessionUpdate } from "../session";
 import type {
   ApprovalCard,
@@ -62,6 +63,8 @@ export class ChatFeed {
   #first: string | undefined;
   /** Texts that stream, as far as it was told of them. */
   readonly #streamed = new Map<string, string>();
+  /** What was decided of changes, as the page was told it. */
+  #review: string | undefined;
   #news = nothingNew();
   #cancel: (() => void) | undefined;
   #unlisten: (() => void) | undefined;
@@ -78,6 +81,7 @@ export class ChatFeed {
         this.#note({ approvals: true });
       }),
       app.on("sessions", () => {
+        this.#reviewed();
         this.#note({ head: true });
       }),
     ];
@@ -215,6 +219,21 @@ export class ChatFeed {
     });
   }
 
+  /** What the person has decided of changes may be another: here, in another window, or in another editor. */
+  #reviewed(): void {
+    const { open } = this;
+    const kept = JSON.stringify(open?.session?.metadata?.[REVIEW_KEY]);
+    if (!open || !this.#there || kept === this.#review) {
+      return;
+    }
+    this.#review = kept;
+    for (const item of open.transcript.items) {
+      if ((item.result?.changes?.length ?? 0) > 0) {
+        this.#news.items.add(item.id);
+      }
+    }
+  }
+
   /** Whether something here waits for an answer: then a card may have come that has taken it in. */
   #asks(): boolean {
     return this.open !== undefined && approvalsOf(this.env.app.approvals, this.open.id).length > 0;
@@ -279,6 +298,7 @@ export class ChatFeed {
       return;
     }
     const { items } = open.transcript;
+    const look = this.#cardLook(open);
     const append: { id: string; text: string }[] = [];
     const cards: Card[] = [];
     for (let at = this.#firstIndex(open); at < items.length; at += 1) {
@@ -287,7 +307,7 @@ export class ChatFeed {
         this.#first ??= item.id;
         const piece = this.#piece(item);
         if (piece === undefined) {
-          cards.push(this.#card(open, at, item));
+          cards.push(this.#card(open, at, item, look));
         } else if (piece !== "") {
           append.push({ id: item.id, text: piece });
         }
@@ -316,18 +336,20 @@ export class ChatFeed {
     return visible(text.slice(told.length));
   }
 
-  #card(open: OpenSession, at: number, item: Item): Card {
+  #card(open: OpenSession, at: number, item: Item, look: CardLook): Card {
     if (streams(item)) {
       this.#streamed.set(item.id, spoken(item));
     } else {
       this.#streamed.delete(item.id);
     }
-    return card(item, open.transcript.items[at - 1], this.#cardLook(open));
+    return card(item, open.transcript.items[at - 1], look);
   }
 
   #cardLook(open: OpenSession): CardLook {
+    const review = readReview(open.session?.metadata, open.id);
     return {
       ...lookOf(open.session, open.transcript),
+      verdict: (path, seq) => verdictOf(review, path, seq),
       onFault: (message) => {
         this.env.app.log.error(message);
       },
@@ -335,9 +357,10 @@ export class ChatFeed {
   }
 
   #cards(open: OpenSession, start: number, end: number): Card[] {
+    const look = this.#cardLook(open);
     return open.transcript.items
       .slice(start, end)
-      .map((item, offset) => this.#card(open, start + offset, item));
+      .map((item, offset) => this.#card(open, start + offset, item, look));
   }
 
   /** What waits and stands at no card of the page: of agents, or of calls before its window. */
@@ -367,6 +390,7 @@ export class ChatFeed {
   #tellAll(): void {
     this.#drop();
     this.#streamed.clear();
+    this.#review = JSON.stringify(this.open?.session?.metadata?.[REVIEW_KEY]);
     const { app } = this.env;
     const { open } = this;
     const everything: Everything = {

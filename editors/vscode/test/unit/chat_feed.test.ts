@@ -333,6 +333,46 @@ describe("an approval", () => {
   });
 });
 
+describe("a change", () => {
+  it("is pending until somebody has decided, in whatever editor", async () => {
+    feed.ready();
+    await open();
+    server.tell("session", asks(1), ID);
+    const changed = {
+      path: "/work/a.py",
+      operation: "modify",
+      diff: "@@ -1 +1 @@\n-a\n+b\n",
+      added: 1,
+      removed: 1,
+    };
+    const call = { callId: "call_1", messageId: "ans_1", name: "write_file", title: "Write a.py" };
+    server.tell(
+      "session",
+      [
+        add("tool_call", { ...call, arguments: {} }, "trn_1"),
+        add(
+          "tool_result",
+          { callId: "call_1", name: "write_file", status: "ok", text: "", changes: [changed] },
+          "trn_1",
+        ),
+      ],
+      ID,
+    );
+    clock.pass(NEWS_MS);
+    const verdict = (): unknown => {
+      const card = last("news").cards?.find((each) => each.kind === "tool");
+      return card?.changes[0]?.verdict;
+    };
+    assert.equal(verdict(), "pending");
+    const files = { "/work/a.py": { through: log.length, verdict: "rejected" } };
+    server.app.putSession(
+      sessionOf(ID, { metadata: { "callboard.review": { sessionId: ID, through: 0, files } } }),
+    );
+    clock.pass(NEWS_MS);
+    assert.equal(verdict(), "rejected");
+  });
+});
+
 describe("a server that dies", () => {
   it("is asked again from the cursor, and nothing is told twice", async () => {
     feed.ready();

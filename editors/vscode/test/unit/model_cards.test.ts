@@ -255,6 +255,7 @@ describe("a tool call", () => {
         added: 1,
         removed: 1,
         diff: { lines: ["@@ -1 +1 @@", "-old", "+new"], above: 0, below: 0, cut: false },
+        verdict: "pending",
       },
     ]);
     const long = { ...change, diff: numbers(90), truncated: true, oldPath: "/project/y" };
