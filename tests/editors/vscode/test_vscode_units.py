@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ def run_units(bundle: Path, home: Path, patience_ms: int = 60_000) -> tuple[int,
             f"--test-timeout={patience_ms}", bundle,
         ],
         cwd=EXTENSION,
-        env=node_environ(home),
+        env={**node_environ(home), "CALLBOARD_SERVER": str(Path(sys.executable).parent / "callboard")},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

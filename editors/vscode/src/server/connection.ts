@@ -1,70 +1,24 @@
 /** One server process and the JSON-RPC that is spoken with it. */
 import type { JsonObject } from "@callboard/protocol";
 import {
-  AbstractMessageWriter,
   CancellationTokenSource,
   createMessageConnection,
   ResponseError,
   type CancellationToken,
   type Logger,
-  type Message,
   type MessageConnection,
-  type MessageWriter,
 } from "vscode-jsonrpc/node";
 import type { Log } from "../log";
+import type { Answered, Client, ClientHandlers } from "./client";
 import { Complaints } from "./complaints";
-import { CallError, errorFrom, explain } from "./errors";
+import { CallError, errorFrom } from "./errors";
 import { frame } from "./framing";
 import { Inbox } from "./inbox";
 import { Process, type ProcessEnd, type ProcessOptions } from "./process";
 import { Tracer, type Tracing } from "./trace";
+import { Writer } from "./writer";
 
-/** Whether the server still waits for the answer to what it asked. */
-export interface CancelToken {
-  readonly cancelled: boolean;
-  onCancelled(listener: () => void): void;
-}
-
-export interface Exit {
-  /** null: a signal ended it. */
-  code: number | null;
-  signal: NodeJS.Signals | null;
-  /** It could not be started. */
-  fault?: string;
-  /** What came in place of a frame. */
-  garbage?: string;
-  /** Its last lines. */
-  stderr: string[];
-}
-
-export interface ClientHandlers {
-  notification(method: string, params: JsonObject): void;
-  /** Answers when it can; a `CallError` is an answer as well. */
-  request(method: string, params: JsonObject, token: CancelToken): Promise<object>;
-  /** Something has come, whatever it is. */
-  heard(): void;
-  /** Once, whatever ended it, after all that it said was handled. */
-  exit(exit: Exit): void;
-}
-
-export type Answered = (fault: CallError | undefined, result: unknown) => void;
-
-/** A server that runs, as its supervisor knows it. */
-export interface Client {
-  readonly pid: number;
-  alive(): boolean;
-  /**
-   * Asks. `answered` is not called when the process ends first: `exit` is.
-   * @returns asks that the request is given up; its answer still comes
-   */
-  request(method: string, params: object, answered: Answered): () => void;
-  notify(method: string, params: object): void;
-  kill(): void;
-  /** Ends the server in order, and by force when it has not gone after `graceMs`; `exit` tells of it. */
-  stop(graceMs: number): void;
-  /** As `stop`, at once: there is no later. Resolves when it has gone. */
-  leave(graceMs: number): Promise<void>;
-}
+export type { Answered, CancelToken, Client, ClientHandlers, Exit } from "./client";
 
 export interface ClientOptions extends ProcessOptions {
   log: Log;
@@ -73,36 +27,11 @@ export interface ClientOptions extends ProcessOptions {
   room?: { messages: number; bytes: number };
 }
 
-/** Writes at once; a pipe that is broken is told by the end of the process. */
-class Outbox extends AbstractMessageWriter implements MessageWriter {
-  /** Why the message that was written last was none. */
-  fault: string | undefined;
-
-  constructor(private readonly send: (message: Message, body: string) => void) {
-    super();
-  }
-
-  write(message: Message): Promise<void> {
-    this.fault = undefined;
-    try {
-      this.send(message, JSON.stringify(message));
-    } catch (fault) {
-      // Told by `fault`, since the library would throw it where nobody catches it.
-      this.fault = explain(fault);
-    }
-    return Promise.resolve();
-  }
-
-  end(): void {
-    this.dispose();
-  }
-}
-
 class Connection implements Client {
   readonly #log: Log;
   readonly #process: Process;
   readonly #inbox: Inbox;
-  readonly #outbox: Outbox;
+  readonly #writer: Writer;
   readonly #complaints: Complaints;
   readonly #rpc: MessageConnection;
   #garbage: string | undefined;
@@ -135,11 +64,11 @@ class Connection implements Client {
       log,
       options.room,
     );
-    this.#outbox = new Outbox((message, body) => {
+    this.#writer = new Writer((message, body) => {
       tracer.sent(message);
       this.#process.write(frame(body));
     });
-    this.#rpc = createMessageConnection(this.#inbox, this.#outbox, quiet(log));
+    this.#rpc = createMessageConnection(this.#inbox, this.#writer, quiet(log));
     this.#rpc.onNotification((method, params) => {
       this.#notification(method, params as unknown as JsonObject);
     });
@@ -215,7 +144,7 @@ class Connection implements Client {
       }
     };
     const asked = this.#rpc.sendRequest<unknown>(method, params, source.token);
-    const unwritten = this.#outbox.fault;
+    const unwritten = this.#writer.fault;
     asked.then(
       (result) => {
         settle(undefined, result);
@@ -240,8 +169,8 @@ class Connection implements Client {
   notify(method: string, params: object): void {
     if (!this.#gone) {
       void this.#rpc.sendNotification(method, params);
-      if (this.#outbox.fault !== undefined) {
-        this.#log.error(`${method} cannot be written: ${this.#outbox.fault}`);
+      if (this.#writer.fault !== undefined) {
+        this.#log.error(`${method} cannot be written: ${this.#writer.fault}`);
       }
     }
   }

@@ -1,7 +1,7 @@
 /** What to tell of a server that has ended, and whether another start may help. */
 import { PROTOCOL_VERSION } from "@callboard/protocol";
 import { oneLine } from "../model/text";
-import type { Exit } from "./connection";
+import type { Exit } from "./client";
 import type { CallError } from "./errors";
 import { missing } from "./locate";
 

@@ -1,6 +1,6 @@
 /** What was asked and not answered yet, whichever server it is asked of in the end. */
 import type { JsonObject } from "@callboard/protocol";
-import type { Client } from "./connection";
+import type { Client } from "./client";
 import { CallError } from "./errors";
 
 export interface Pending {

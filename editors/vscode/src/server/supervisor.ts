@@ -3,75 +3,32 @@
  * does not help, and asks anew what was not answered. What changes something carries a key, so a repetition
  * does nothing twice.
  */
-import {
-  PROTOCOL_VERSION,
-  type HandshakeResult,
-  type InitializeParams,
-  type JsonObject,
-  type Notifications,
-  type Requests as Methods,
+import type {
+  HandshakeResult,
+  JsonObject,
+  Notifications,
+  Requests as Methods,
 } from "@callboard/protocol";
 import { guard } from "../listeners";
-import type { Log } from "../log";
-import { oneLine } from "../model/text";
-import type { CancelToken, Client, ClientHandlers, Exit } from "./connection";
+import { asking } from "./asking";
+import type { CancelToken, Client, Exit } from "./client";
+import { Deaths } from "./deaths";
 import { againAndAgain, hopeless, why, type Ending } from "./endings";
+import type { Failure, RequestOptions, ServerState, SupervisorEnvironment } from "./environment";
 import { CallError, explain } from "./errors";
-import { greeting } from "./greeting";
+import { anotherProgram, greeting } from "./greeting";
 import type { Found, Located } from "./locate";
 import { Requests, type Pending } from "./requests";
 import { Silence } from "./silence";
 
-export type ServerState = "stopped" | "starting" | "ready" | "waiting" | "failed";
+export type { Failure, RequestOptions, ServerState, SupervisorEnvironment } from "./environment";
 
-/** What a supervisor is built on; tests give their own. */
-export interface SupervisorEnvironment {
-  log: Log;
-  locate(): Promise<Located>;
-  start(found: Found, handlers: ClientHandlers): Client;
-  /** Params of `initialize`. */
-  initialize(): InitializeParams;
-  /** In which the server is looked for. */
-  folders(): readonly string[];
-  /** ms, of a clock that only goes forward. */
-  now(): number;
-  /** @returns what takes it back */
-  later(ms: number, fn: () => void): () => void;
-  /** The state, or whether it is silent, is another one. */
-  changed(): void;
-  ready(handshake: HandshakeResult): void;
-  notification(method: string, params: JsonObject): void;
-  request(method: string, params: JsonObject, token: CancelToken): Promise<object>;
-  exited(exit: Exit, expected: boolean): void;
-}
-
-export interface RequestOptions {
-  /** When the server dies first, it is not asked of the next one: it fails with kind `serverGone`. */
-  once?: boolean;
-  /** Gives it up: it fails with kind `requestCancelled`. */
-  signal?: AbortSignal;
-  /** It waits for something that may take long, as `session/wait` does: a server is not silent for it. */
-  patient?: boolean;
-}
-
-export interface Failure {
-  message: string;
-  /** What the server wrote to stderr last. */
-  lines: string[];
-  /** It could be started, and said why it does not serve. */
-  refused: boolean;
-}
-
-/** Pauses (ms) before the first, second, ... new start. */
-const BACK_OFF_MS = [1000, 2000, 4000, 8000] as const;
-const LONGEST_MS = 8000;
-/** So many ends within so long (ms) are enough. */
-const DEATHS = 5;
-const WINDOW_MS = 180_000;
 /** A server that has not answered `initialize` by then (ms) is ended. */
 const PATIENCE_MS = 20_000;
 /** How long (ms) a server may take to go. */
 const GRACE_MS = 2000;
+
+const ENDED = "the server was ended";
 
 export class Supervisor {
   state: ServerState = "stopped";
@@ -85,8 +42,7 @@ export class Supervisor {
   #client: Client | undefined;
   /** Of starts: only the last one goes on once the server is found. */
   #launches = 0;
-  /** When servers ended by themselves (ms). */
-  #deaths: number[] = [];
+  readonly #deaths = new Deaths();
   #untimed: (() => void) | undefined;
   /** The end of the server that runs is wanted. */
   #stopping = false;
@@ -166,7 +122,7 @@ export class Supervisor {
     if (this.#leaving) {
       return;
     }
-    this.#deaths = [];
+    this.#deaths.forget();
     this.failure = undefined;
     this.#timer();
     if (this.#client?.alive() === true) {
@@ -234,7 +190,7 @@ export class Supervisor {
       return this.#env.request(method, params, token);
     }
     if (!this.#refusal) {
-      this.#anotherProgram(); // as one that gives back what it reads
+      this.#refuse(anotherProgram(this.found?.cmd[0])); // as one that gives back what it reads
     }
     return Promise.reject(new CallError(-32002, "the client has not been greeted"));
   }
@@ -245,32 +201,13 @@ export class Supervisor {
     this.#client?.stop(GRACE_MS);
   }
 
-  #anotherProgram(): void {
-    const program = oneLine(this.found?.cmd[0], 200);
-    this.#refuse(
-      new CallError(
-        0,
-        `${program} is another program: it does not speak the protocol of Callboard. ` +
-          "Set callboard.server.path, or correct what it names.",
-      ),
-    );
-  }
-
   #greeted(result: unknown): void {
-    const handshake = greeting(result);
-    if (!handshake) {
-      this.#anotherProgram();
+    const greeted = greeting(result, this.found?.cmd[0]);
+    if ("refusal" in greeted) {
+      this.#refuse(greeted.refusal);
       return;
     }
-    if (major(handshake.protocolVersion) !== major(PROTOCOL_VERSION)) {
-      const version = oneLine(handshake.protocolVersion, 20);
-      this.#refuse(
-        new CallError(0, `the server speaks version ${version} of the protocol`, {
-          kind: "unsupportedVersion",
-        }),
-      );
-      return;
-    }
+    const { handshake } = greeted;
     this.#timer();
     this.handshake = handshake;
     this.failure = undefined;
@@ -302,39 +239,10 @@ export class Supervisor {
     params: Methods[M]["params"],
     options: RequestOptions = {},
   ): Promise<Methods[M]["result"]> {
-    return new Promise((resolve, reject) => {
-      const { signal } = options;
-      const cancelled = (): void => {
-        this.#requests.drop(pending);
-        reject(new CallError(-32800, `${method} was given up`, { kind: "requestCancelled" }));
-      };
-      const pending: Pending = {
-        method,
-        params,
-        once: options.once === true,
-        patient: options.patient === true,
-        dropped: false,
-        answered: (fault, result) => {
-          signal?.removeEventListener("abort", cancelled);
-          if (fault) {
-            reject(fault);
-          } else if (typeof result !== "object" || result === null || Array.isArray(result)) {
-            // All that is asked here is answered with an object.
-            const words = `the server gave no answer to ${method} that can be read`;
-            reject(new CallError(0, words, { kind: "unreadable" }));
-          } else {
-            resolve(result);
-          }
-        },
-      };
-      if (signal?.aborted === true) {
-        cancelled();
-        return;
-      }
-      signal?.addEventListener("abort", cancelled, { once: true });
+    return asking(method, params, options, this.#requests, (pending) => {
       this.start();
       if (this.state === "failed" || this.#leaving) {
-        const message = this.failure?.message ?? "the server was ended";
+        const message = this.failure?.message ?? ENDED;
         this.#requests.refuse([pending], message, { kind: "noServer" });
       } else {
         this.#ask(pending);
@@ -388,24 +296,23 @@ export class Supervisor {
       this.#fail(fault, exit.stderr, refusal !== undefined);
       return;
     }
-    const now = this.#env.now();
-    this.#deaths = [...this.#deaths.filter((at) => now - at < WINDOW_MS), now];
-    if (this.#deaths.length >= DEATHS) {
-      this.#fail(againAndAgain(ending, this.#deaths.length), exit.stderr, refusal !== undefined);
+    const pause = this.#deaths.another(this.#env.now());
+    if (pause === undefined) {
+      this.#fail(againAndAgain(ending, this.#deaths.count), exit.stderr, refusal !== undefined);
       return;
     }
     const message = why(ending);
     this.failure = { message, lines: exit.stderr, refused: refusal !== undefined };
     this.#env.log.warn(`${message}; it is started again`);
     this.#become("waiting");
-    this.#timer(BACK_OFF_MS[this.#deaths.length - 1] ?? LONGEST_MS, () => {
+    this.#timer(pause, () => {
       void this.#launch();
     });
   }
 
   #left(): void {
     this.#become("stopped");
-    this.#requests.refuse(this.#requests.waiting(), "the server was ended", { kind: "noServer" });
+    this.#requests.refuse(this.#requests.waiting(), ENDED, { kind: "noServer" });
   }
 
   /** Ends the server for good; resolves when it has gone. It may take `graceMs` before it is made to go. */
@@ -420,9 +327,4 @@ export class Supervisor {
       this.#left();
     }
   }
-}
-
-/** Of versions with the same, each understands the other. */
-function major(version: unknown): string | undefined {
-  return /^\d+/.exec(String(version))?.[0];
 }
