@@ -96,9 +96,7 @@ def board(window):
 
 
 def on_board(window, text):
-    window.wait_for(
-        lambda: text in (board(window).inner_text("body")), f"{text!r} on the board"
-    )
+    window.wait_for(lambda: text in (board(window).inner_text("body")), f"{text!r} on the board")
 
 
 def test_a_board_is_made_and_driven_in_a_tab(window):
@@ -119,7 +117,7 @@ def test_a_board_is_made_and_driven_in_a_tab(window):
     window.page.keyboard.press("c")
     on_board(window, '"Count the stock" is this session\'s now')
     window.wait_for(
-        lambda: board(window).locator('.column.active [data-task]').count() == 1, "it is active"
+        lambda: board(window).locator(".column.active [data-task]").count() == 1, "it is active"
     )
     window.page.keyboard.press("c")
     on_board(window, 'Cannot claim "Count the stock"')
@@ -128,7 +126,7 @@ def test_a_board_is_made_and_driven_in_a_tab(window):
     window.page.get_by_text('What came of "Count the stock"?').wait_for()
     window.answer("12 boxes.")
     window.wait_for(
-        lambda: board(window).locator('.column.done [data-task]').count() == 1, "it is done"
+        lambda: board(window).locator(".column.done [data-task]").count() == 1, "it is done"
     )
     assert window.axe(board(window)) == []
     open_pane(window, "Tasks")
@@ -136,7 +134,7 @@ def test_a_board_is_made_and_driven_in_a_tab(window):
     has_row(window, "Tasks", "Write it down ?required")
     window.act(window.row("Tasks", "Write it down"), "Claim")
     window.wait_for(
-        lambda: board(window).locator('.column.active [data-task]').count() == 1, "it is claimed"
+        lambda: board(window).locator(".column.active [data-task]").count() == 1, "it is claimed"
     )
     window.screenshot("team-board")
     window.reload()

@@ -45,10 +45,10 @@ export class TreeOfSession<View> implements vscode.Disposable {
       app.on("focused", () => {
         this.#follow();
       }),
-      app.on("sessions", () => {
-        // Its root may be known only now, or have another name.
-        if (this.#view.visible && this.#live) {
-          this.#draw();
+      app.on("server", () => {
+        // What could not be told without one is asked of this one.
+        if (!this.#live && app.server.state === "ready") {
+          this.#follow();
         }
       }),
     ];

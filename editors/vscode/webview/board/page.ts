@@ -18,6 +18,9 @@ export interface Said {
   readonly failed: boolean;
 }
 
+/** How long (ms) what went well stands there; what failed stands until it was seen. */
+const PASSING_MS = 8000;
+
 /** Where each thing that may be done puts a card. */
 const LEADS: Readonly<Partial<Record<string, ColumnName>>> = {
   claim: "active",
@@ -34,6 +37,7 @@ export class Page {
   /** The card that Tab comes to. */
   current: string | undefined;
   readonly #drawn = new Set<() => void>();
+  #passing: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
     private readonly host: Host<FromBoard>,
@@ -59,6 +63,12 @@ export class Page {
   hear(message: ToBoard): void {
     if (message.type === "said") {
       this.said = { text: message.text, failed: message.failed };
+      clearTimeout(this.#passing);
+      if (!message.failed) {
+        this.#passing = setTimeout(() => {
+          this.forget();
+        }, PASSING_MS);
+      }
       announce(message.text, message.failed ? "assertive" : "polite");
     } else {
       this.#tell(message.board, message.notice);
