@@ -24,13 +24,13 @@ async function carried() {
 
 async function pack(file) {
   const stage = await mkdtemp(join(tmpdir(), "callboard-vsix-"));
+  const part = `${file}.${process.pid}`;
   try {
     for (const name of await carried()) {
       await cp(join(here, name), join(stage, name), { recursive: true });
     }
     await bundles(join(stage, "dist"), true);
     await mkdir(dirname(file), { recursive: true });
-    const part = `${file}.${process.pid}`;
     await vsce.createVSIX({
       cwd: stage,
       packagePath: part,
@@ -41,6 +41,7 @@ async function pack(file) {
     });
     await rename(part, file);
   } finally {
+    await rm(part, { force: true });
     await rm(stage, { recursive: true, force: true });
   }
 }
