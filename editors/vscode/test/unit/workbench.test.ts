@@ -274,7 +274,7 @@ describe("context keys", () => {
   it("follow server, sessions and approvals, each told only when it changes", async () => {
     const off = followKeys(server.app);
     const keys = (): Record<string, unknown> =>
-      Object.fromEntries(stub.executed.map(([, key, value]) => [key, value] as const));
+      Object.fromEntries(stub.executed.map(([, key, value]) => [key as string, value] as const));
     assert.equal(keys()["callboard.serverState"], "stopped");
     assert.equal(keys()["callboard.feature.groups"], false);
     await started();
