@@ -22,6 +22,17 @@ interface Place {
 /** The id of the chip that follows the person. */
 const HERE = "here";
 
+/** Where an editor of a file is. */
+function placeOf(editor: vscode.TextEditor | undefined): Place | undefined {
+  if (editor?.document.uri.scheme !== "file") {
+    return undefined;
+  }
+  const { selection, document } = editor;
+  return selection.isEmpty
+    ? { uri: document.uri }
+    : { uri: document.uri, lines: linesOf(selection) };
+}
+
 export class PromptContext implements vscode.Disposable {
   readonly #added = new Map<string, Place>();
   #here: Place | undefined;
@@ -39,7 +50,7 @@ export class PromptContext implements vscode.Disposable {
     private readonly wanted: () => boolean,
     private readonly changed: () => void,
   ) {
-    this.#look(vscode.window.activeTextEditor);
+    this.#here = placeOf(vscode.window.activeTextEditor);
     this.#watching = vscode.Disposable.from(
       vscode.window.onDidChangeActiveTextEditor((editor) => {
         this.#look(editor);
@@ -58,14 +69,11 @@ export class PromptContext implements vscode.Disposable {
 
   /** The person is at a place. What was last stays, when they go to what is no file. */
   #look(editor: vscode.TextEditor | undefined): void {
-    if (editor?.document.uri.scheme !== "file") {
+    const place = placeOf(editor);
+    if (!place) {
       return;
     }
     const before = this.#hereKey();
-    const place: Place = { uri: editor.document.uri };
-    if (!editor.selection.isEmpty) {
-      place.lines = linesOf(editor.selection);
-    }
     this.#here = place;
     const now = this.#hereKey();
     if (now !== before) {

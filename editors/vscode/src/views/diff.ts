@@ -1,6 +1,6 @@
 /**
  * Reviewing what a session changed: what a file was before beside what it is now. A tab is only a view: closing
- * one settles nothing, and one that a window had open when it was loaded again is filled anew.
+ * one settles nothing, and one that somebody goes back to is filled anew.
  */
 import * as vscode from "vscode";
 import type { App } from "../app";
@@ -56,6 +56,8 @@ export class DiffReview implements vscode.Disposable {
   /** What each tab shows: what is settled is what was seen. */
   readonly #seen = new Map<string, ChangedFile>();
   #shown = new Map<string, ShownChange>();
+  /** Those that are being filled. */
+  readonly #filling = new Set<string>();
 
   constructor(
     private readonly app: App,
@@ -129,12 +131,17 @@ export class DiffReview implements vscode.Disposable {
 
   /** Fills a tab of which only the address is known. */
   restore(shown: ShownChange): void {
+    const key = keyOf(shown);
+    if (this.#filling.has(key)) {
+      return;
+    }
+    this.#filling.add(key);
     this.changes
       .with(shown.sessionId, async (tracked) => {
-        this.#hold(shown.sessionId);
         await this.#fill(tracked, shown);
       })
-      .catch((fault: unknown) => failed(this.app, fault, "The diff cannot be shown"));
+      .catch((fault: unknown) => failed(this.app, fault, "The diff cannot be shown"))
+      .finally(() => this.#filling.delete(key));
   }
 
   async #fill(tracked: Tracked, shown: ShownChange): Promise<void> {
@@ -183,6 +190,9 @@ export class DiffReview implements vscode.Disposable {
       if (shown.about === "change") {
         now.set(keyOf(shown), shown);
         this.#hold(shown.sessionId);
+        if (!this.#seen.has(keyOf(shown))) {
+          this.restore(shown);
+        }
       }
     }
     for (const [key, shown] of this.#shown) {

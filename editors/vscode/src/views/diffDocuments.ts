@@ -111,7 +111,7 @@ export class DiffDocuments implements vscode.TextDocumentContentProvider, vscode
     }),
   ];
 
-  /** `missing` brings what a window had open when it was loaded again. */
+  /** `missing` brings what somebody goes back to, after its tab was closed. */
   constructor(private readonly missing: (shown: ShownSide) => void) {}
 
   dispose(): void {

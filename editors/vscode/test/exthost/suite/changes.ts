@@ -151,6 +151,22 @@ test("closing a diff settles nothing", async () => {
   assert.equal(await state(sessionId, "closed.txt"), "new");
 });
 
+test("a diff that somebody goes back to is filled, and can be judged", async () => {
+  const sessionId = await done("edit again.txt");
+  const { original, modified } = await shown(sessionId, "again.txt");
+  await vscode.commands.executeCommand("workbench.action.closeActiveEditor");
+  await until("the diff is gone", () => tab() === undefined);
+  await vscode.commands.executeCommand("vscode.diff", original, modified, "again");
+  const diff = await until("the diff is back", () => tab());
+  const left = await vscode.workspace.openTextDocument(diff.original);
+  await until("it is filled", () => left.getText() === "one\ntwo\nthree\n");
+  const { reviewing } = await api();
+  await until("it can be judged", () => reviewing.review.current);
+  await vscode.commands.executeCommand("callboard.rejectFile");
+  assert.equal(await state(sessionId, "again.txt"), "rejected");
+  assert.equal(await onDisk("again.txt"), "one\ntwo\nthree\n");
+});
+
 test("the next file that is new comes after one that is settled", async () => {
   const sessionId = await done("both");
   await shown(sessionId, "both/1.txt");
