@@ -47,7 +47,7 @@ export class Page {
 
   /** The session whose chat this is; empty where there is none. */
   get session(): string {
-    return this.state.head?.sessionId ?? "";
+    return this.state.head?.sessionId ?? this.saved.sessionId ?? "";
   }
 
   post(message: FromChat): void {
@@ -121,7 +121,11 @@ export class Page {
   private change(message: ToChat): void {
     const before = this.state;
     this.state = apply(before, message);
-    this.saved.sessionId = this.state.head?.sessionId ?? this.saved.sessionId;
+    // Before the server is there nobody knows the session by its name; it is the one of before all the same.
+    const { head, phase } = this.state;
+    if (head || phase.state === "none") {
+      this.saved.sessionId = head?.sessionId;
+    }
     const fresh = this.arrivals.update(waiting(this.state), performance.now());
     if (fresh.length > 0) {
       announce(fresh.map(heard).join("\n"), "assertive");

@@ -109,7 +109,9 @@ export function Tool({ card }: { card: ToolCard }): JSX.Element {
         <bdi>{card.title}</bdi>
       </span>
       <span class="about">
-        <span class={card.tone === "ok" ? "unseen" : `state is-${card.tone}`}>{told ?? card.state}</span>
+        <span class={card.tone === "ok" ? "unseen" : `state is-${card.tone}`}>
+          {told ?? card.state}
+        </span>
         {running && card.startedAt ? (
           <span class="dim time">
             <Elapsed since={card.startedAt} />
