@@ -29,8 +29,6 @@ const OPERATIONS: Record<string, string> = {
   move: "diff-renamed",
 };
 
-const VERDICTS = { pending: "", accepted: "accepted", rejected: "rejected" };
-
 function Elapsed({ since }: { since: string }): JSX.Element {
   return <>{elapsed(since, useNow(true))}</>;
 }
@@ -61,9 +59,7 @@ export function Changes(props: {
             </bdi>
             <span class="unseen">{change.operation}</span>
             <Counts added={change.added} removed={change.removed} />
-            {change.verdict && change.verdict !== "pending" && (
-              <span class="dim">{VERDICTS[change.verdict]}</span>
-            )}
+            {change.verdict && <span class="dim">{change.verdict}</span>}
           </button>
           {props.open && change.diff.lines.length > 0 && (
             <Lines

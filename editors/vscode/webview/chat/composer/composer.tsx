@@ -97,7 +97,7 @@ export function Composer(): JSX.Element {
           const sent = page.saved.sending.find((each) => each.key === message.key);
           page.saved.setSending(page.saved.sending.filter((each) => each.key !== message.key));
           if (!message.ok && sent) {
-            if (sent.session === page.session) {
+            if (sent.session === page.session || sent.session === "") {
               add(sent.text);
             } else {
               const draft = page.saved.draft(sent.session);
