@@ -15,6 +15,8 @@ import { pageOf, webviewOptions } from "./chatPage";
 /** What a chat is drawn into: a view, or a tab. */
 export interface Surface {
   webview: vscode.Webview;
+  /** What its colours are to go with. */
+  place: "view" | "editor";
   visible(): boolean;
   /** The session has another name. */
   titled(title: string | undefined, sessionId: string | undefined): void;
@@ -74,7 +76,11 @@ export class Chat implements vscode.Disposable {
         this.#retitle();
       }),
     );
-    webview.html = pageOf(extension, webview, { name: "chat", title: "Callboard" });
+    webview.html = pageOf(extension, webview, {
+      name: "chat",
+      title: "Callboard",
+      state: { place: surface.place },
+    });
   }
 
   get sessionId(): string | undefined {

@@ -144,6 +144,7 @@ export class Chats implements vscode.Disposable {
       this.app,
       {
         webview: panel.webview,
+        place: "editor",
         visible: () => panel.visible,
         titled: (title) => {
           panel.title = title === undefined ? "Callboard" : oneLine(title, 40);
@@ -180,6 +181,7 @@ export class Chats implements vscode.Disposable {
       this.app,
       {
         webview: view.webview,
+        place: "view",
         visible: () => view.visible,
         titled: (title) => {
           if (title === undefined) {

@@ -17,9 +17,9 @@ import { Queue } from "./queue.js";
 /** What waits, and what has left the composer and is told by nobody yet. */
 function queueOf(page: Page): QueuedCard[] {
   const { queue } = page.state;
-  const known = new Set(queue.flatMap((each) => [each.id, each.text]));
+  const known = new Set(queue.flatMap((each) => [each.id, each.text.trim()]));
   const mine = page.saved.sending.filter(
-    (each) => each.session === page.session && !known.has(each.key) && !known.has(each.text),
+    (each) => each.session === page.session && !known.has(each.key) && !known.has(each.text.trim()),
   );
   return [
     ...queue,

@@ -181,7 +181,11 @@ export function MessageList({ empty }: { empty: JSX.Element }): JSX.Element {
             <CardView key={card.id} card={card} mark={markOf(page, card)} />
           ))}
           {state.approvals.map((approval) => (
-            <article class="card card-tool" key={`asked-${approval.approvalId}`} aria-label="approval">
+            <article
+              class="card card-tool"
+              key={`asked-${approval.approvalId}`}
+              aria-label="approval"
+            >
               <Guard
                 of={approval}
                 instead={<p class="warn">An approval that cannot be shown here.</p>}

@@ -16,7 +16,8 @@ const page = new Page(host);
 
 makeRegions();
 
-const root = document.getElementById("root") ?? document.body.appendChild(document.createElement("div"));
+const root =
+  document.getElementById("root") ?? document.body.appendChild(document.createElement("div"));
 root.id = "root";
 root.replaceChildren(); // the skeleton that stood here until now
 render(<App page={page} />, root);

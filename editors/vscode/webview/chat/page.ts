@@ -40,14 +40,17 @@ export class Page {
   private readonly sent = new Set<() => void>();
   private readonly told = new Set<(message: Told) => void>();
   private frame = 0;
+  /** What was on its way when the page was taken down, and is told by nobody since. */
+  private readonly leftover: Set<string>;
 
   constructor(private readonly host: Host<FromChat>) {
     this.saved = new Saved(host);
+    this.leftover = new Set(this.saved.sending.map((each) => each.key));
   }
 
   /** The session whose chat this is; empty where there is none. */
   get session(): string {
-    return this.state.head?.sessionId ?? "";
+    return this.state.head?.sessionId ?? this.saved.sessionId ?? "";
   }
 
   post(message: FromChat): void {
@@ -121,7 +124,14 @@ export class Page {
   private change(message: ToChat): void {
     const before = this.state;
     this.state = apply(before, message);
-    this.saved.sessionId = this.state.head?.sessionId ?? this.saved.sessionId;
+    // Before the server is there nobody knows the session by its name; it is the one of before all the same.
+    const { head, phase } = this.state;
+    if (head || phase.state === "none") {
+      this.saved.sessionId = head?.sessionId;
+    }
+    if (message.type === "all") {
+      this.giveBack();
+    }
     const fresh = this.arrivals.update(waiting(this.state), performance.now());
     if (fresh.length > 0) {
       announce(fresh.map(heard).join("\n"), "assertive");
@@ -137,6 +147,24 @@ export class Page {
       for (const card of message.cards ?? []) {
         this.read(before, card);
       }
+    }
+  }
+
+  /** What neither waits here nor was said gets back to where it was written. */
+  private giveBack(): void {
+    const { cards, queue } = this.state;
+    for (const each of this.saved.sending) {
+      const here = each.session === this.session || each.session === "";
+      if (!this.leftover.has(each.key) || !here) {
+        continue;
+      }
+      this.leftover.delete(each.key);
+      const text = each.text.trim();
+      const there =
+        queue.some((queued) => queued.text.trim() === text) ||
+        cards.some((card) => card.kind === "prompt" && card.text.trim() === text);
+      const message = "This was on its way when the chat was closed, and may not have been sent.";
+      this.hear({ type: "sent", key: each.key, ok: there, ...(there ? {} : { message }) });
     }
   }
 

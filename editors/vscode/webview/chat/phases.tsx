@@ -123,7 +123,11 @@ function Reconnecting({ message }: { message: string }): JSX.Element {
     <Told
       icon="sync"
       words={`Reconnecting… ${message}`}
-      more={<p class="dim">It starts by itself again. What you see stays, and what you write is kept.</p>}
+      more={
+        <p class="dim">
+          It starts by itself again. What you see stays, and what you write is kept.
+        </p>
+      }
       ways={late ? [RESTART, LOG] : []}
     />
   );
@@ -200,7 +204,13 @@ export function Banner({ phase }: { phase: Phase }): JSX.Element | null {
           words={`No server: ${phase.message}`}
           more={
             phase.lines.length > 0 && (
-              <pre class="said" dir="ltr" tabIndex={0} role="group" aria-label="What the server said last">
+              <pre
+                class="said"
+                dir="ltr"
+                tabIndex={0}
+                role="group"
+                aria-label="What the server said last"
+              >
                 {phase.lines.slice(-20).join("\n")}
               </pre>
             )

@@ -80,7 +80,9 @@ function Queued({ each, running }: { each: QueuedCard; running: boolean }): JSX.
   const steers = each.delivery === "steer";
   return (
     <li class="queued">
-      <Icon name={eventSeq === undefined ? "cloud-upload" : steers ? "debug-step-into" : "history"} />
+      <Icon
+        name={eventSeq === undefined ? "cloud-upload" : steers ? "debug-step-into" : "history"}
+      />
       <div class="grow">
         {(each.author !== undefined || steers || eventSeq === undefined) && (
           <span class="dim">
@@ -138,7 +140,11 @@ export function Queue(props: { queue: QueuedCard[]; running: boolean }): JSX.Ele
     return null;
   }
   const waits = queue.some((each) => each.eventSeq !== undefined);
-  const words = !waits ? "Sending" : running ? "Waits for the end of the turn" : "Waits for its turn";
+  const words = !waits
+    ? "Sending"
+    : running
+      ? "Waits for the end of the turn"
+      : "Waits for its turn";
   return (
     <section class="panel queue" aria-label="Queue">
       <h2 class="panel-title">{words}</h2>

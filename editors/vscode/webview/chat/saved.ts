@@ -79,7 +79,12 @@ function read(raw: unknown): Kept {
 }
 
 /** Puts a value at the end of a record, and leaves out the oldest. */
-function put<T>(record: Record<string, T>, name: string, value: T | undefined, limit: number): void {
+function put<T>(
+  record: Record<string, T>,
+  name: string,
+  value: T | undefined,
+  limit: number,
+): void {
   // eslint-disable-next-line @typescript-eslint/no-dynamic-delete
   delete record[name];
   if (value !== undefined) {
@@ -139,12 +144,7 @@ export class Saved {
   remember(session: string, text: string): void {
     const before = this.history(session);
     if (text.trim() !== "" && before.at(-1) !== text) {
-      put(
-        this.kept.history,
-        session,
-        [...before, text].slice(-LIMITS.entries),
-        LIMITS.history,
-      );
+      put(this.kept.history, session, [...before, text].slice(-LIMITS.entries), LIMITS.history);
       this.soon();
     }
   }

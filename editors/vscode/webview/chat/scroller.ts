@@ -34,14 +34,22 @@ export class Scroller {
     this.sizes.observe(inner);
     this.sizes.observe(box);
     const { signal } = this.ending;
-    box.addEventListener("scroll", () => {
-      this.scrolled();
-    }, { signal, passive: true });
+    box.addEventListener(
+      "scroll",
+      () => {
+        this.scrolled();
+      },
+      { signal, passive: true },
+    );
     for (const kind of ["wheel", "touchmove", "keydown", "pointerdown"]) {
       // A place that is still being gone to gives way to the person.
-      box.addEventListener(kind, () => {
-        this.wanted = undefined;
-      }, { signal, passive: true });
+      box.addEventListener(
+        kind,
+        () => {
+          this.wanted = undefined;
+        },
+        { signal, passive: true },
+      );
     }
   }
 

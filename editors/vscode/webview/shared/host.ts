@@ -15,6 +15,7 @@ export interface Host<Out> {
 }
 
 /** Connects the page; what the extension says goes to `hear`. */
+// eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- both languages are named at once
 export function connect<In, Out>(hear: (message: In) => void): Host<Out> {
   const api = acquireVsCodeApi();
   window.addEventListener("message", (event: MessageEvent<unknown>) => {

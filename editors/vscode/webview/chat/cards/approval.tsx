@@ -26,7 +26,7 @@ function words(choice: ChoiceCard): string {
 /** True for the moment in which nothing answers it. */
 function useHeld(page: Page, approval: ApprovalCard): boolean {
   const rest = page.arrivals.rest(approval.approvalId, performance.now());
-  const [, again] = useState(0);
+  const [looked, again] = useState(0);
   useEffect(() => {
     if (rest <= 0) {
       return undefined;
@@ -37,7 +37,7 @@ function useHeld(page: Page, approval: ApprovalCard): boolean {
     return () => {
       clearTimeout(timer);
     };
-  }, [rest]);
+  }, [rest, looked]);
   return rest > 0;
 }
 
@@ -161,7 +161,9 @@ export function Approval({ approval }: { approval: ApprovalCard }): JSX.Element 
     }
   };
 
-  const lasting = approval.choices.filter((choice) => choice.lasts || words(choice) !== choice.label);
+  const lasting = approval.choices.filter(
+    (choice) => choice.lasts || words(choice) !== choice.label,
+  );
   return (
     <section
       ref={root}
@@ -180,7 +182,13 @@ export function Approval({ approval }: { approval: ApprovalCard }): JSX.Element 
           <bdi>{approval.who}</bdi>
         </p>
       )}
-      <div id={`${id}-subject`} class="subject" tabIndex={0} role="group" aria-label="What is asked">
+      <div
+        id={`${id}-subject`}
+        class="subject"
+        tabIndex={0}
+        role="group"
+        aria-label="What is asked"
+      >
         <Subject approval={approval} />
       </div>
       <About approval={approval} />
@@ -201,7 +209,7 @@ export function Approval({ approval }: { approval: ApprovalCard }): JSX.Element 
         <div class="choices" role="group" aria-label="Answers">
           {approval.choices.map((choice, index) => (
             <Choice
-              key={choice.optionId + choice.number}
+              key={choice.number}
               choice={choice}
               first={index === 0 && choice.allows}
               held={held}

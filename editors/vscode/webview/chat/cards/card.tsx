@@ -50,7 +50,9 @@ function Placed({ card }: Props): JSX.Element {
       )}
       <Guard
         of={card}
-        instead={<p class="warn">{`A ${card.kind} that cannot be shown. The log of Callboard has it.`}</p>}
+        instead={
+          <p class="warn">{`A ${card.kind} that cannot be shown. The log of Callboard has it.`}</p>
+        }
       >
         <Body card={card} />
       </Guard>

@@ -43,7 +43,13 @@ export function lines(count: number): string {
 }
 
 /** Opens the whole of what a card shows in part. */
-export function More({ cardId, children }: { cardId: string; children: ComponentChildren }): JSX.Element {
+export function More({
+  cardId,
+  children,
+}: {
+  cardId: string;
+  children: ComponentChildren;
+}): JSX.Element {
   const page = usePage();
   return (
     <button

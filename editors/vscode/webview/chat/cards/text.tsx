@@ -24,7 +24,9 @@ export function PromptCard({ card }: { card: Of<"prompt"> }): JSX.Element {
         <div class="plain" dir="auto">
           {isLong(card.text) ? card.text.slice(0, 60_000) : card.text}
         </div>
-        {(card.cut || isLong(card.text)) && <More cardId={card.id}>Not all of it is here: open all</More>}
+        {(card.cut || isLong(card.text)) && (
+          <More cardId={card.id}>Not all of it is here: open all</More>
+        )}
         {card.attachments.length > 0 && (
           <ul class="attachments" aria-label="Goes along">
             {card.attachments.map((each, index) => (
@@ -70,14 +72,19 @@ function Ending({ card }: { card: Of<"answer" | "thought"> }): JSX.Element {
   return (
     <>
       {card.partial && <p class="dim">(cut off here)</p>}
-      {(card.cut || isLong(card.text)) && <More cardId={card.id}>Not all of it is here: open all</More>}
+      {(card.cut || isLong(card.text)) && (
+        <More cardId={card.id}>Not all of it is here: open all</More>
+      )}
     </>
   );
 }
 
 export function AnswerCard({ card }: { card: Of<"answer" | "thought"> }): JSX.Element {
   return (
-    <div class="answer" {...(card.streaming ? { "aria-busy": true, "aria-live": "off" as const } : {})}>
+    <div
+      class="answer"
+      {...(card.streaming ? { "aria-busy": true, "aria-live": "off" as const } : {})}
+    >
       <Markdown text={card.text} streaming={card.streaming} />
       {!card.streaming && <Ending card={card} />}
     </div>
@@ -87,7 +94,10 @@ export function AnswerCard({ card }: { card: Of<"answer" | "thought"> }): JSX.El
 export function ThoughtCard({ card }: { card: Of<"answer" | "thought"> }): JSX.Element {
   const [open, toggle] = useFold(card.id, card.streaming);
   return (
-    <div class="thought" {...(card.streaming ? { "aria-busy": true, "aria-live": "off" as const } : {})}>
+    <div
+      class="thought"
+      {...(card.streaming ? { "aria-busy": true, "aria-live": "off" as const } : {})}
+    >
       <button type="button" class="row" aria-expanded={open} onClick={toggle}>
         <Icon name={open ? "chevron-down" : "chevron-right"} />
         <span>{card.streaming ? "Thinking…" : "Thought"}</span>

@@ -29,8 +29,6 @@ const OPERATIONS: Record<string, string> = {
   move: "diff-renamed",
 };
 
-const VERDICTS = { pending: "", accepted: "accepted", rejected: "rejected" };
-
 function Elapsed({ since }: { since: string }): JSX.Element {
   return <>{elapsed(since, useNow(true))}</>;
 }
@@ -61,9 +59,7 @@ export function Changes(props: {
             </bdi>
             <span class="unseen">{change.operation}</span>
             <Counts added={change.added} removed={change.removed} />
-            {change.verdict && change.verdict !== "pending" && (
-              <span class="dim">{VERDICTS[change.verdict]}</span>
-            )}
+            {change.verdict && <span class="dim">{change.verdict}</span>}
           </button>
           {props.open && change.diff.lines.length > 0 && (
             <Lines
@@ -109,7 +105,9 @@ export function Tool({ card }: { card: ToolCard }): JSX.Element {
         <bdi>{card.title}</bdi>
       </span>
       <span class="about">
-        <span class={card.tone === "ok" ? "unseen" : `state is-${card.tone}`}>{told ?? card.state}</span>
+        <span class={card.tone === "ok" ? "unseen" : `state is-${card.tone}`}>
+          {told ?? card.state}
+        </span>
         {running && card.startedAt ? (
           <span class="dim time">
             <Elapsed since={card.startedAt} />

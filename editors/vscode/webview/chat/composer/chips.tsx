@@ -21,7 +21,9 @@ function Chip({ chip }: { chip: ContextChip }): JSX.Element {
         class="icon-button"
         aria-pressed={follows ? chip.on : undefined}
         aria-label={follows ? `Send ${chip.label}` : `Remove ${chip.label}`}
-        title={follows ? (chip.on ? "It is sent: leave it out" : "It is not sent: send it") : "Remove"}
+        title={
+          follows ? (chip.on ? "It is sent: leave it out" : "It is not sent: send it") : "Remove"
+        }
         onClick={() => {
           page.post({ type: "chip", id: chip.id, do: follows ? "toggle" : "remove" });
         }}

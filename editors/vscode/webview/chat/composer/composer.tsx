@@ -69,11 +69,20 @@ export function Composer(): JSX.Element {
     put(before === "" || before.endsWith("\n") ? before + text : `${before}\n${text}`);
   };
 
-  // Each session has its own draft.
+  // Each session has its own draft; what was begun without one goes along to the first that comes.
+  const before = useRef(session);
   useEffect(() => {
+    const draft = page.saved.draft(session);
+    const written = before.current === "" && session !== "" ? page.saved.draft("") : "";
+    before.current = session;
     history.current.leave();
-    put(page.saved.draft(session));
     setNote(undefined);
+    if (draft === "" && written !== "") {
+      page.saved.setDraft("", "");
+      put(written);
+    } else {
+      put(draft);
+    }
   }, [session]);
 
   useEffect(
@@ -88,11 +97,14 @@ export function Composer(): JSX.Element {
           const sent = page.saved.sending.find((each) => each.key === message.key);
           page.saved.setSending(page.saved.sending.filter((each) => each.key !== message.key));
           if (!message.ok && sent) {
-            if (sent.session === page.session) {
+            if (sent.session === page.session || sent.session === "") {
               add(sent.text);
             } else {
               const draft = page.saved.draft(sent.session);
-              page.saved.setDraft(sent.session, draft === "" ? sent.text : `${draft}\n${sent.text}`);
+              page.saved.setDraft(
+                sent.session,
+                draft === "" ? sent.text : `${draft}\n${sent.text}`,
+              );
             }
             const why = message.message ?? "It was not sent.";
             setNote(why);
@@ -153,7 +165,13 @@ export function Composer(): JSX.Element {
 
   const inHistory = (event: KeyboardEvent): boolean => {
     const { value, selectionStart, selectionEnd } = event.currentTarget as HTMLTextAreaElement;
-    if (selectionStart !== selectionEnd || event.shiftKey || event.altKey || event.ctrlKey || event.metaKey) {
+    if (
+      selectionStart !== selectionEnd ||
+      event.shiftKey ||
+      event.altKey ||
+      event.ctrlKey ||
+      event.metaKey
+    ) {
       return false;
     }
     let found: string | undefined;
@@ -189,7 +207,7 @@ export function Composer(): JSX.Element {
 
   const onKeyDown = (event: KeyboardEvent): void => {
     // While a word is being composed, its keys belong to the input method.
-    if (event.isComposing || event.keyCode === 229) {
+    if (event.isComposing) {
       return;
     }
     if (inFiles(event) || inHistory(event) || entered(event)) {
@@ -235,8 +253,14 @@ export function Composer(): JSX.Element {
           rows={1}
           aria-label={running ? "Message: it waits for the end of the turn" : "Message"}
           aria-autocomplete="list"
-          {...(active ? { "aria-controls": LIST_ID, "aria-activedescendant": optionId(files.at) } : {})}
-          placeholder={running ? "Say more: it is read when the turn ends" : "What is to be done? @ adds a file"}
+          {...(active
+            ? { "aria-controls": LIST_ID, "aria-activedescendant": optionId(files.at) }
+            : {})}
+          placeholder={
+            running
+              ? "Say more: it is read when the turn ends"
+              : "What is to be done? @ adds a file"
+          }
           onInput={(event) => {
             history.current.leave();
             setNote(undefined);

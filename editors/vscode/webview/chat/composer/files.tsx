@@ -20,9 +20,9 @@ export interface FilePopup {
   files: readonly FileLink[];
   at: number;
   /** Looks what is typed where the caret is. */
-  look(text: string, caret: number): void;
-  move(by: number): void;
-  close(): void;
+  look: (text: string, caret: number) => void;
+  move: (by: number) => void;
+  close: () => void;
 }
 
 export function useFiles(page: Page): FilePopup {
@@ -83,7 +83,10 @@ export function useFiles(page: Page): FilePopup {
   };
 }
 
-export function Files(props: { popup: FilePopup; choose: (file: FileLink) => void }): JSX.Element | null {
+export function Files(props: {
+  popup: FilePopup;
+  choose: (file: FileLink) => void;
+}): JSX.Element | null {
   const { files, at } = props.popup;
   const root = useRef<HTMLUListElement>(null);
   useEffect(() => {

@@ -26,10 +26,13 @@ export function target(href: string): Target | undefined {
   if (raw === "" || /^[#?]/.test(raw) || /^[\\/]{2}/.test(path)) {
     return undefined;
   }
-  if ((SCHEME.test(raw) || SCHEME.test(path)) && !DRIVE.test(path) && !/^[^:/\\]+\.[^:/\\]+:\d+/.test(path)) {
+  if (
+    (SCHEME.test(raw) || SCHEME.test(path)) &&
+    !DRIVE.test(path) &&
+    !/^[^:/\\]+\.[^:/\\]+:\d+/.test(path)
+  ) {
     return undefined;
   }
-  // eslint-disable-next-line no-control-regex
   if (/[\u0000-\u001f]/.test(path)) {
     return undefined;
   }
@@ -41,6 +44,8 @@ export function target(href: string): Target | undefined {
 
 /** The host that a text claims to lead to, when it looks like an address. */
 export function claimed(text: string): string | undefined {
-  const match = /^(?:https?:\/\/)?(?:[^\s/@]*@)?((?:[\w-]+\.)+[a-z]{2,})(?:[:/?#]|$)/i.exec(text.trim());
+  const match = /^(?:https?:\/\/)?(?:[^\s/@]*@)?((?:[\w-]+\.)+[a-z]{2,})(?:[:/?#]|$)/i.exec(
+    text.trim(),
+  );
   return match?.[1]?.toLowerCase();
 }
