@@ -5,7 +5,8 @@ import { interrupt } from "../commands/interrupt";
 import { editQueued, removeQueued, steerQueued } from "../commands/queue";
 import { failed } from "../commands/registry";
 import { say } from "../commands/say";
-import { visible } from "../model/text";
+import { getApproval } from "../model/approvals";
+import { message as plainMessage, visible } from "../model/text";
 import type { FileLink, FromChat } from "../shared/chat";
 import { CallError, explain } from "../server/errors";
 import type { Chat } from "./chat";
@@ -126,17 +127,24 @@ async function answer(chat: Chat, action: Extract<Action, { type: "answer" }>): 
   const approval = app.approvals.pending.find((each) => each.approvalId === approvalId);
   const option = approval?.options.find((each) => each.optionId === optionId);
   if (!approval || !option) {
-    const message = "It does not wait any more: it was answered, or its turn has ended.";
-    chat.say({ type: "refused", approvalId, message });
+    tooLate(chat, approvalId, "It does not wait any more: it was answered, or its turn has ended.");
     return;
   }
   try {
     const answered = await app.answer(approval, option, note);
     if (!answered.taken) {
-      chat.say({ type: "refused", approvalId, message: answered.message });
+      tooLate(chat, approvalId, answered.message);
     }
   } catch (fault) {
     chat.say({ type: "refused", approvalId, message: explain(fault) });
+  }
+}
+
+/** The card says so for as long as it is there; where it has gone, the person would see no word of it. */
+function tooLate(chat: Chat, approvalId: string, words: string): void {
+  chat.say({ type: "refused", approvalId, message: words });
+  if (!getApproval(chat.app.approvals, approvalId)) {
+    void vscode.window.showWarningMessage(plainMessage(words, 300));
   }
 }
 

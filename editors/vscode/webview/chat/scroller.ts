@@ -14,10 +14,14 @@ export interface Moves {
 /** So near to the end (px) is at the end, and to the top at the top. */
 const NEAR = 24;
 const NEAR_TOP = 120;
+/** Left free (px) above what asks. */
+const ROOM = 8;
 
 export class Scroller {
   private following = true;
   private before = 0;
+  /** The approval whose beginning was gone to. */
+  private asked: string | undefined;
   private wanted: { card: string; offset: number } | undefined;
   private rest: ReturnType<typeof setTimeout> | undefined;
   private readonly sizes: ResizeObserver;
@@ -104,11 +108,27 @@ export class Scroller {
 
   private settle(): void {
     if (this.following) {
-      this.box.scrollTop = this.box.scrollHeight;
-      this.before = this.box.scrollTop;
+      this.goOn();
     } else if (this.wanted) {
       this.hold(this.wanted.card, this.wanted.offset);
     }
+  }
+
+  /**
+   * To the end; but where something asks that is taller than the view, to its beginning, once: its buttons are
+   * of no use to somebody who has not seen what it is about. Until it is answered the list then stays.
+   */
+  private goOn(): void {
+    const { box } = this;
+    const asks = box.querySelector<HTMLElement>("[data-approval]");
+    if (asks === null || asks.offsetHeight + ROOM < box.clientHeight) {
+      this.asked = undefined;
+      box.scrollTop = box.scrollHeight;
+    } else if (this.asked !== asks.dataset["approval"]) {
+      this.asked = asks.dataset["approval"];
+      box.scrollTop += asks.getBoundingClientRect().top - box.getBoundingClientRect().top - ROOM;
+    }
+    this.before = box.scrollTop;
   }
 
   private atEnd(): boolean {

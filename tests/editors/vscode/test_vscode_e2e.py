@@ -1,0 +1,287 @@
+"""What somebody does who lives in VS Code: a real one, the packed extension, the real server, a scripted model.
+
+Each test keeps pictures of what it saw; they are the ones of the README, too.
+"""
+
+import re
+from collections.abc import Callable, Generator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser
+from vscode_build import installed
+from vscode_harness import SERVER, CodeServer, plain
+from vscode_place import Place
+
+Made = Callable[..., Place]
+
+
+@pytest.fixture(scope="module")
+def code(
+    browser: Browser, shared: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Generator[CodeServer]:
+    """The VS Code of these tests; each has a place of its own in it."""
+    code = CodeServer(browser, installed(shared), tmp_path_factory.mktemp("code"))
+    yield code
+    code.close()
+
+
+@pytest.fixture
+def place(code: CodeServer, tmp_path: Path) -> Generator[Made]:
+    """Makes places (see `Place` for what it takes)."""
+    with ExitStack() as made:
+        count = 0
+
+        def make(scenario: str, **settings: Any) -> Place:
+            nonlocal count
+            count += 1
+            return made.enter_context(Place(code, tmp_path / f"place{count}", scenario, **settings))
+
+        yield make
+
+
+MEND = r"""
+rules:
+  - when: {last_user: {regex: "^mend"}, step: 0}
+    answer:
+      - think: The test says what is wrong. I look at the code first.
+      - say: "I look at **app.py** first."
+      - call: {tool: read_file, arguments: {path: "app.py"}}
+  - when: {last_tool: {name: read_file, contains: ""}}
+    answer:
+      - say: "It takes away where it should add:\n\n```python\nreturn a - b\n```\n\nOne line is to change."
+        chars_per_second: 600
+      - call: {tool: write_file, arguments: {path: "app.py", content: "def add(a, b):\n    return a + b\n"}}
+  - when: {last_tool: {name: write_file, status: error}}
+    answer: [{say: "Then I leave it: {{last_tool}}"}]
+  - when: {last_tool: {name: write_file, status: ok}}
+    answer:
+      - call: {tool: run_command, arguments: {command: "python3 -c 'import app; print(app.add(1, 2))'"}}
+  - when: {last_tool: {contains: ""}}
+    answer: [{say: "Done: `add` adds now."}, {usage: {input_tokens: 900, output_tokens: 12}}]
+default:
+  - say: "You said: {{last_user}}"
+"""
+WRONG = "def add(a, b):\n    return a - b\n"
+RIGHT = "def add(a, b):\n    return a + b\n"
+
+
+def test_a_prompt_is_answered_asked_about_allowed_and_its_change_accepted(place: Made):
+    here = place(MEND, theme="light")
+    app = here.write("app.py", WRONG)
+    me = here.window(1440, 900).begin()
+    me.say("mend the failing test, please")
+    me.shows("It takes away", "One line is to change.")
+    card = me.approval()
+    assert "app.py" in card.inner_text()
+    assert app.read_text() == WRONG
+    me.screenshot("e2e-approval-light-wide")
+    me.choose("Allow once")
+    me.wait_for(lambda: "python3 -c" in me.approval().inner_text(), "the second approval")
+    assert app.read_text() == RIGHT
+    me.choose("Allow once")
+    me.shows("Done: add adds now.")
+    me.calm()
+    me.command("Callboard: Show the Changes of the Session")
+    row = me.window.row("Changes", "app.py")
+    row.click()
+    me.page.locator(".monaco-diff-editor .modified-in-monaco-diff-editor").wait_for()
+    me.screenshot("e2e-diff-light-wide")
+    me.command("Callboard: Accept the Change of This File")
+    me.wait_for(lambda: "accepted" in " ".join(me.window.rows("Changes")), "the file as accepted")
+    me.screenshot("e2e-accepted-light-wide")
+    assert app.read_text() == RIGHT
+
+
+def test_a_denial_reaches_the_agent_with_the_words_that_go_along(place: Made):
+    here = place(MEND)
+    app = here.write("app.py", WRONG)
+    me = here.window(1100, 760).begin()
+    me.say("mend it")
+    card = me.approval()
+    card.get_by_role("button", name="Deny").last.click()
+    note = card.get_by_role("textbox")
+    note.fill("Not before the release.")
+    me.screenshot("e2e-deny-dark")
+    note.press("Enter")
+    me.shows("Then I leave it:", "Not before the release.")
+    me.calm()
+    assert app.read_text() == WRONG
+
+
+def test_an_approval_outlives_a_hidden_view_and_a_reload_and_is_answered_once(place: Made):
+    here = place(MEND)
+    here.write("app.py", WRONG)
+    me = here.window().begin()
+    me.say("mend it")
+    asked = me.approval().get_attribute("data-approval")
+    me.command("View: Show Explorer")
+    me.wait_for(lambda: me.window.frame('[role="log"]') is None, "the end of the hidden page")
+    assert any("1 approval" in text for text in me.window.status_bar())
+    me.screenshot("e2e-hidden-dark")
+    me.command("View: Show Callboard")
+    assert me.approval().get_attribute("data-approval") == asked
+    me.window.reload()
+    me.shows("I look at app.py first.")
+    assert me.approval().get_attribute("data-approval") == asked
+    me.screenshot("e2e-reloaded-dark")
+    me.choose("Allow once")
+    me.wait_for(lambda: "python3 -c" in me.approval().inner_text(), "the second approval")
+    me.choose("Allow once")
+    me.shows("Done: add adds now.")
+    me.calm()
+    other = here.other()
+    (session,) = other.call("session/list")["data"]
+    ends = [
+        event["data"]["resolution"]["optionId"]
+        for event in other.events(session["sessionId"])
+        if event["type"] == "approval_decision"
+    ]
+    assert ends == ["allow_once", "allow_once"]
+
+
+TALK = r"""
+rules:
+  - when: {last_user: {regex: "^run (.+)$"}, step: 0}
+    answer: [{call: {tool: run_command, arguments: {command: "{{match.1}}"}}}]
+  - when: {last_user: {regex: "^(hang|You are the agent 'sleeper)"}, step: 0}
+    answer: [{say: "I begin, and then"}, {hang: true}]
+  - when: {last_user: {regex: "You are the agent 'asker'"}, step: 0}
+    answer: [{call: {tool: message, arguments: {to: parent, text: "Which of the two?"}}}]
+  - when: {last_user: {regex: "You are the agent 'typist'"}, step: 0}
+    answer: [{call: {tool: write_file, arguments: {path: "typed.txt", content: "typed\n"}}}]
+  - when: {last_user: {regex: "You are the agent"}}
+    answer: [{say: "It was little."}, {usage: {input_tokens: 1200, output_tokens: 34}}]
+  - when: {last_user: {contains: "tell me more"}}
+    answer:
+      - say: "So it begins. "
+      - say: "And on it goes, word after word. "
+        repeat: 60
+        chars_per_second: 240
+      - say: "So it ends."
+  - when: {last_tool: {status: error}}
+    answer: [{say: "Then I leave it: {{last_tool}}"}]
+  - when: {last_tool: {contains: ""}}
+    answer: [{say: "Done."}]
+default:
+  - say: "You said: {{last_user}}"
+"""
+
+
+def test_without_a_server_it_says_what_to_do_and_works_once_that_is_done(place: Made):
+    here = place(TALK, theme="light", settings={"callboard.server.path": "/nowhere/callboard"})
+    me = here.window(700, 800)
+    me.command("View: Show Callboard")
+    me.shows("No server:", "/nowhere/callboard")
+    sessions = me.window.pane("Sessions")
+    me.wait_for(lambda: "The server was not found" in sessions.inner_text(), "words in the list")
+    assert "Set the Path of the Server" in sessions.inner_text()
+    assert any("not found" in text for text in me.window.status_bar())
+    assert here.servers() == []
+    me.composer().fill("hello")
+    me.composer().press("Enter")
+    assert me.composer().input_value() == "hello"
+    me.screenshot("e2e-no-server-light-narrow")
+    here.set({"callboard.server.path": SERVER})
+    me.gone("No server:")
+    me.wait_for(lambda: len(here.servers()) == 1, "a server")
+    me.wait_for(lambda: me.composer().press("Enter") or "You said: hello" in me.text(), "an answer")
+    me.calm()
+    assert any("Callboard" == text for text in me.window.status_bar())
+
+
+def test_an_answer_in_one_window_ends_the_question_in_the_other_and_a_late_one_is_told(place: Made):
+    here = place(TALK)
+    one = here.window(1100, 760).begin()
+    one.say("run echo ran >> ran.txt")
+    one.approval()
+    (first,) = here.servers()
+    two = here.window(1100, 760)
+    two.command("View: Show Callboard")
+    two.wait_for(lambda: len(here.servers()) == 2, "a server of its own")
+    two.window.row("Sessions", "run echo").click()
+    two.approval()
+    two.screenshot("e2e-two-windows-dark")
+    one.choose("Deny")
+    one.shows("Then I leave it")
+    two.shows("Then I leave it")
+    two.wait_for(lambda: two.find("[data-approval]").count() == 0, "the end of the question")
+    # Now the second window cannot hear of the answer before it gives one.
+    one.say("run echo again >> ran.txt")
+    two.approval()
+    two.wait_for(lambda: two.find("[data-approval] [aria-disabled=true]").count() == 0, "a moment")
+    (second,) = (server for server in here.servers() if server != first)
+    second.suspend()
+    one.choose("Allow once")
+    one.shows("Done.")
+    two.choose("Deny")
+    two.shows("The answer is on its way")
+    second.resume()
+    two.wait_for(lambda: two.find("[data-approval]").count() == 0, "the end of the question")
+    two.wait_for(
+        lambda: any("was allowed by" in text for text in two.window.notifications()),
+        "words to the late answer",
+    )
+    two.screenshot("e2e-late-answer-dark")
+    assert (here.project / "ran.txt").read_text() == "again\n"
+
+
+def test_a_server_that_is_killed_loses_and_doubles_nothing(place: Made):
+    here = place(TALK, theme="light")
+    me = here.window(1000, 760).begin()
+    me.say("hello")
+    me.shows("You said: hello")
+    me.say("tell me more")
+    me.shows("And on it goes, word after word. And on it goes")
+    (server,) = here.servers()
+    server.kill()
+    me.shows(re.compile("interrupted|cut off"))
+    me.wait_for(lambda: [each for each in here.servers() if each != server], "another server")
+    me.calm()
+    me.screenshot("e2e-after-a-crash-light")
+    me.say("hello again")
+    me.shows("You said: hello again")
+    me.calm()
+    other = here.other()
+    (session,) = other.call("session/list")["data"]
+    said = [
+        plain("".join(part["text"] for part in event["data"]["content"]))
+        for event in other.events(session["sessionId"])
+        if event["type"] == "message"
+    ]
+    cards = me.find("[data-card].card-prompt, [data-card].card-answer")
+    shown = cards.locator(".text, .prose").all_inner_texts()
+    assert [plain(text) for text in shown] == [text for text in said if text]
+    ids = me.find("[data-card]").evaluate_all("(all) => all.map((each) => each.dataset.card)")
+    assert len(ids) == len(set(ids))
+    assert len(here.servers()) == 1
+
+
+def test_what_is_said_meanwhile_waits_is_changed_taken_back_and_told_at_once(place: Made):
+    here = place(TALK)
+    me = here.window(1280, 900).begin()
+    me.say("run sleep 600")
+    me.approval()
+    me.say("first thing")
+    me.say("second thing")
+    me.shows("Waits for the end of the turn", "second thing")
+    queued = lambda text: me.find(".queued").filter(has_text=text)  # noqa: E731
+    me.wait_for(lambda: me.find(".queued .actions").count() == 2, "both in the queue")
+    queued("first thing").get_by_role("button", name="Edit").click()
+    field = me.find(".queue textarea")
+    field.fill("first thing, changed")
+    field.press("Enter")
+    me.shows("first thing, changed")
+    me.screenshot("e2e-queue-dark")
+    queued("second thing").get_by_role("button", name="Remove").click()
+    me.gone("second thing")
+    queued("first thing, changed").get_by_role("button", name="Send now").click()
+    me.shows("at the next step")
+    me.say("and mind the name", key="Control+Enter")
+    me.wait_for(lambda: me.text().count("at the next step") == 2, "both as steers")
+    me.choose("Deny")
+    me.shows("You said: first thing, changed and mind the name")
+    me.calm()
+    assert me.find(".queue").count() == 0
