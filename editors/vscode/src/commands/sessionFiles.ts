@@ -26,7 +26,7 @@ export function fileName(session: Pick<Session, "sessionId" | "title">, ending: 
   const name = asText(session.title)
     .replace(/[\p{Cc}\p{Cf}\p{Co}\p{Cs}/\\:*?"<>|\s%#`$!&';{}~]+/gu, "-")
     .replace(/^[-.]+/, "");
-  const short = [...name]
+  const short = Array.from(name)
     .slice(0, 60)
     .join("")
     .replace(/[-.]+$/, "");

@@ -137,7 +137,7 @@ export class FakeServer {
             leave: () => Promise.resolve(),
           };
         },
-        initialize: () => ({}) as never,
+        initialize: () => ({}),
         folders: () => ["/work"],
         now: () => this.clock.now,
         later: this.clock.later,
@@ -224,5 +224,5 @@ export function eventOf(
     actor: { kind: "client", id: "someone" },
     data,
     ...more,
-  } as Event;
+  };
 }
