@@ -1,5 +1,6 @@
 /** A child process with its three pipes, of which nothing is left when it is to end. */
 import { spawn as start, type ChildProcessWithoutNullStreams } from "node:child_process";
+import { statSync } from "node:fs";
 import { spawnable } from "./command_line";
 
 /** A grandchild may hold the pipes open: so long (ms) what was written is waited for after the end. */
@@ -64,6 +65,13 @@ export function environment(
 
 function started(cmd: readonly string[], options: ProcessOptions): ChildProcessWithoutNullStreams {
   const { file, args, verbatim } = spawnable(cmd, process.platform, process.env["ComSpec"]);
+  if (
+    options.cwd !== undefined &&
+    statSync(options.cwd, { throwIfNoEntry: false })?.isDirectory() !== true
+  ) {
+    // The system would say that the program is not there.
+    throw new Error(`the folder ${options.cwd} that it is to run in is not there`);
+  }
   return start(file, args, {
     cwd: options.cwd,
     env: environment(process.env, options.env, process.platform),

@@ -157,6 +157,7 @@ export class Supervisor {
       return;
     }
     this.found = located.found;
+    const params = this.#env.initialize();
     const client = this.#env.start(located.found, {
       notification: (method, params) => {
         this.#env.notification(method, params);
@@ -174,7 +175,7 @@ export class Supervisor {
       this.#late = true;
       client.kill();
     });
-    client.request("initialize", this.#env.initialize(), (fault, result) => {
+    client.request("initialize", params, (fault, result) => {
       if (this.#stopping || this.#refusal) {
         return; // it is not this one that is waited for
       } else if (fault) {

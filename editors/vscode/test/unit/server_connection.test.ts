@@ -432,8 +432,16 @@ describe("a client", () => {
     assert.equal(log.of("error").length, 2);
   });
 
+  /** A server that does not end when it is asked. */
+  async function stubborn(): Promise<Client> {
+    const up = printed({ method: "up" });
+    const client = start(`trap '' TERM\n${up}while :; do sleep 0.05; done`);
+    await until(() => heard.length > 0);
+    return client;
+  }
+
   it("asks a server to end, and makes one go that does not", async () => {
-    const client = start("trap '' TERM\nwhile :; do sleep 0.05; done");
+    const client = await stubborn();
     client.stop(50);
     assert.equal((await ended()).signal, "SIGKILL");
     assert.equal(client.alive(), false);
@@ -462,7 +470,7 @@ describe("a client", () => {
   });
 
   it("leaves a server that does not go by killing it", async () => {
-    const client = start("trap '' TERM\nwhile :; do sleep 0.05; done");
+    const client = await stubborn();
     await client.leave(20);
     assert.equal(exits[0]?.signal, "SIGKILL");
   });

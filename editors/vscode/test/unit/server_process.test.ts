@@ -174,17 +174,18 @@ describe("a process", () => {
     }
   });
 
-  for (const [name, cmd, options] of [
-    ["is not there", ["/no/such/program"], {}],
-    ["cannot be run", ["/etc/passwd"], {}],
-    ["has a name that is none", ["a\0b"], {}],
-    ["is to be started in a folder that is not there", ["/bin/sh"], { cwd: "/no/such/folder" }],
+  for (const [name, cmd, options, why] of [
+    ["is not there", ["/no/such/program"], {}, /ENOENT/],
+    ["cannot be run", ["/etc/passwd"], {}, /EACCES/],
+    ["has a name that is none", ["a\0b"], {}, /null bytes/],
+    ["is to run in no folder", ["/bin/sh"], { cwd: "/no/such" }, /folder \/no\/such .* not there/],
+    ["is to run in a file", ["/bin/sh"], { cwd: "/etc/passwd" }, /folder \/etc\/passwd/],
   ] as const) {
     it(`that ${name} says why, once and later`, async () => {
       const out = run("", options, [...cmd]);
       assert.deepEqual(out.ends, []);
       const end = await ended(out);
-      assert.ok(end.fault);
+      assert.match(end.fault ?? "", why);
       assert.equal(out.process.pid, 0);
       out.process.write(Buffer.from("x"));
       out.process.hangUp();

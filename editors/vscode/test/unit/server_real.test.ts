@@ -191,8 +191,10 @@ describe("the real server", () => {
     assert.equal(prompts.length, 2);
   });
 
-  it("that hangs is silent, and makes way for another", async () => {
+  it("that hangs is silent, and makes way for another that goes on where it was", async () => {
     const id = await begun();
+    const told = followed(id);
+    await until(() => told.live() === 1);
     hurry = 100;
     process.kill(pids[0] ?? 0, "SIGSTOP");
     const got = supervisor.request("session/get", { sessionId: id });
@@ -204,13 +206,6 @@ describe("the real server", () => {
     assert.equal(supervisor.silent, false);
     assert.equal(pids.length, 2);
     assert.ok(!alive(pids[0] ?? 0));
-  });
-
-  it("that is restarted goes on where it was", async () => {
-    const id = await begun();
-    const told = followed(id);
-    await until(() => told.live() === 1);
-    supervisor.restart();
     await until(() => told.live() === 2);
     await say(id, "one");
     await until(() => types(told.events).includes("turn_finished"));
