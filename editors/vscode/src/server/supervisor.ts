@@ -153,6 +153,7 @@ export class Supervisor {
     if (launch !== this.#launches) {
       return; // another start, or the end, has overtaken this one
     } else if ("fault" in located) {
+      this.found = undefined;
       this.#fail(located.fault);
       return;
     }

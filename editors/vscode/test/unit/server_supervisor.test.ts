@@ -374,6 +374,16 @@ describe("a supervisor", () => {
     });
   });
 
+  it("that finds none any more does not name the one that it had found", async () => {
+    const client = await servers.ready();
+    servers.fault = "it was removed";
+    servers.supervisor.restart();
+    client.exit({ code: 0 });
+    await settled();
+    assert.equal(servers.supervisor.state, "failed");
+    assert.equal(servers.supervisor.found, undefined);
+  });
+
   it("says why looking for a server has failed", async () => {
     servers = new FakeServers({
       locate: () => Promise.reject(new Error("the disk is gone")),
