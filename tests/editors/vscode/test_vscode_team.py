@@ -115,7 +115,7 @@ def test_a_board_is_made_and_driven_in_a_tab(window):
     on_board(window, 'waits for "Count the stock"')
     board(window).get_by_role("button", name="Count the stock", exact=True).focus()
     window.page.keyboard.press("c")
-    on_board(window, '"Count the stock" is this session\'s now')
+    on_board(window, 'this session has "Count the stock" now')
     window.wait_for(
         lambda: board(window).locator(".column.active [data-task]").count() == 1, "it is active"
     )

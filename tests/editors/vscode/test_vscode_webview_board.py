@@ -28,7 +28,7 @@ def card(name: str, verbs: list[str], **fields: Any) -> dict[str, Any]:
 
 def board(cards: dict[str, list[dict[str, Any]]], **fields: Any) -> dict[str, Any]:
     columns = [
-        {"name": name, "title": title, "count": len(cards.get(name, [])), "cards": cards.get(name, []), "before": 0}
+        {"name": name, "title": title, "count": len(cards.get(name, [])), "cards": cards.get(name, []), "before": 0, "after": 0}
         for name, title in TITLES.items()
     ]  # fmt: skip
     return {

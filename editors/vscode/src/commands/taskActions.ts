@@ -45,7 +45,7 @@ export async function actOnTask(
   switch (verb) {
     case "claim":
       await tried(view, `claim ${name}`, app.change("group/taskClaim", about));
-      return `${name} is this session's now`;
+      return `this session has ${name} now`;
     case "start":
       await tried(view, `start ${name}`, app.change("group/taskStart", about));
       return `${name} is in progress`;
@@ -62,7 +62,7 @@ export async function actOnTask(
     }
     case "release":
       await tried(view, `give ${name} back`, app.change("group/taskRelease", about));
-      return `${name} is nobody's now`;
+      return `nobody has ${name} now`;
     case "cancel": {
       const reason = await askLine(`Why is ${name} cancelled?`, {
         blank: true,
@@ -99,7 +99,7 @@ async function assign(app: App, view: BoardView, task: GroupTask): Promise<strin
     agentId: member.agentId,
   });
   await tried(view, `give ${name} to ${who}`, change);
-  return `${name} is ${who}'s now`;
+  return `${who} has ${name} now`;
 }
 
 /** So many tasks are offered as what must be done before another. */

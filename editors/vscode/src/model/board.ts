@@ -21,6 +21,8 @@ import { oneLine } from "./text";
 
 /** So many messages are shown. */
 const MESSAGES = 5;
+/** So many tasks of a column are shown; the tree of tasks has all. */
+export const SHOWN = 200;
 
 /** What may be done with a task now, in the place of the root; agents are not started by every server. */
 export function verbsOf(view: BoardView, task: GroupTask, agents: boolean): TaskVerb[] {
@@ -103,8 +105,9 @@ export function boardOf(view: BoardView, agents: boolean): Board {
     name,
     title,
     count: tasks.length + before,
-    cards: tasks.map((task) => cardOf(view, task, index, agents)),
+    cards: tasks.slice(0, SHOWN).map((task) => cardOf(view, task, index, agents)),
     before,
+    after: Math.max(0, tasks.length - SHOWN),
   }));
   return {
     title: oneLine(view.title, 60),

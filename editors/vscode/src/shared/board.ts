@@ -44,8 +44,9 @@ export interface Column {
   /** All that are in it, also those that are not shown. */
   readonly count: number;
   readonly cards: readonly TaskCard[];
-  /** So many before these are left out. */
+  /** So many before these are left out, and so many after them. */
   readonly before: number;
+  readonly after: number;
 }
 
 export interface Board {

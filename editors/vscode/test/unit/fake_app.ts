@@ -45,6 +45,8 @@ export function fakeApp(): FakeApp {
   };
   const app = {
     trusted: true,
+    focused: undefined as string | undefined,
+    log: { error: () => undefined, warn: () => undefined },
     sessions,
     approvals: newApprovals(),
     server: fake.server,

@@ -4,7 +4,7 @@ import { describe, it } from "node:test";
 
 import type { GroupTask } from "@callboard/protocol";
 
-import { boardOf, moveOf, verbsOf } from "../../src/model/board";
+import { SHOWN, boardOf, moveOf, verbsOf } from "../../src/model/board";
 import { withTitles, type BoardView } from "../../src/model/tasks";
 import type { ColumnName } from "../../src/shared/board";
 import { fromBoard } from "../../src/views/boardMessages";
@@ -68,6 +68,14 @@ describe("the board of a page", () => {
     });
     assert.equal(board.empty, false);
     assert.equal(boardOf({ ...view([]), group: undefined }, true).empty, true);
+  });
+
+  it("shows no more of a column than can be looked at", () => {
+    const many = Array.from({ length: SHOWN + 7 }, (_, at) =>
+      task(`t${at}`, "pending", { ready: true }),
+    );
+    const [ready] = boardOf(view(many), true).columns;
+    assert.deepEqual([ready?.cards.length, ready?.after, ready?.count], [SHOWN, 7, SHOWN + 7]);
   });
 
   it("offers of each task what may be done with it now", () => {

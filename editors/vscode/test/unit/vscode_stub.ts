@@ -122,7 +122,12 @@ export const stub = {
   presses: nothing as (shown: Shown) => string | undefined | Promise<string>,
   /** Which of the entries of a list the person picks. */
   picks: nothing as (items: readonly { label: string }[]) => unknown,
+  /** What the person types into a box, by what it asks for. */
+  types: nothing as (asked: { title?: string; prompt?: string }) => string | undefined,
   executed: [] as [command: string, ...args: unknown[]][],
+  registered: new Map<string, (...args: unknown[]) => unknown>(),
+  /** What was told in passing, in the status bar. */
+  passing: [] as string[],
   bars: [] as Bar[],
   view,
 
@@ -146,7 +151,10 @@ export const stub = {
     stub.shown = [];
     stub.presses = nothing;
     stub.picks = nothing;
+    stub.types = nothing;
     stub.executed = [];
+    stub.registered.clear();
+    stub.passing = [];
     stub.bars = [];
     Object.assign(view, {
       visible: true,
@@ -178,6 +186,12 @@ export const window = {
   showErrorMessage: say("error"),
   showQuickPick: (items: readonly { label: string }[]): Promise<unknown> =>
     Promise.resolve(stub.picks(items)),
+  showInputBox: (asked: { title?: string; prompt?: string }): Promise<string | undefined> =>
+    Promise.resolve(stub.types(asked)),
+  setStatusBarMessage: (text: string): Disposable => {
+    stub.passing.push(text);
+    return never();
+  },
   createStatusBarItem: (): Bar => {
     const bar: Bar = { show: () => undefined, dispose: () => undefined };
     stub.bars.push(bar);
@@ -196,6 +210,10 @@ export const window = {
 };
 
 export const commands = {
+  registerCommand: (name: string, run: (...args: unknown[]) => unknown): Disposable => {
+    stub.registered.set(name, run);
+    return never();
+  },
   executeCommand: (command: string, ...args: unknown[]): Promise<unknown> => {
     stub.executed.push([command, ...args]);
     return Promise.resolve(undefined);

@@ -48,10 +48,17 @@ function Column({ page, column }: { page: Page; column: ColumnOf }): JSX.Element
       {column.cards.length > 0 && (
         <ul class="cards" role="list">
           {column.cards.map((card) => (
-            <Card key={card.id} page={page} card={card} column={column.name} />
+            <Card
+              key={card.id}
+              page={page}
+              card={card}
+              column={column.name}
+              current={page.current === card.id}
+            />
           ))}
         </ul>
       )}
+      {column.after > 0 && <p class="before">… {column.after} more: the view of tasks has them</p>}
     </section>
   );
 }

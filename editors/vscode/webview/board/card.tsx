@@ -2,6 +2,7 @@ import type { JSX } from "preact";
 
 import type { ColumnName, TaskCard, TaskNote, TaskVerb } from "../../src/shared/board.js";
 import { Icon } from "../shared/icon.js";
+import { kept } from "../shared/kept.js";
 import type { Page } from "./page.js";
 
 interface Verb {
@@ -81,10 +82,17 @@ function Note({ note }: { note: TaskNote }): JSX.Element {
   );
 }
 
-export function Card(props: { page: Page; card: TaskCard; column: ColumnName }): JSX.Element {
-  const { page, card, column } = props;
+interface Props {
+  page: Page;
+  card: TaskCard;
+  column: ColumnName;
+  /** Tab comes to it. */
+  current: boolean;
+}
+
+export const Card = kept(function DrawnCard({ page, card, column, current }: Props): JSX.Element {
   const about = `about-${card.id}`;
-  const reachable = page.current === card.id ? 0 : -1;
+  const reachable = current ? 0 : -1;
   return (
     <li
       class={`card ${column}`}
@@ -156,4 +164,4 @@ export function Card(props: { page: Page; card: TaskCard; column: ColumnName }):
       )}
     </li>
   );
-}
+});
