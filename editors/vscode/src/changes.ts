@@ -288,10 +288,16 @@ export class ChangesInUse {
     }
   }
 
-  /** Does something with the changes of a session, once all has been read. */
+  /**
+   * Does something with the changes of a session, once all has been read.
+   * @throws CallError where there is no server, or no such session
+   */
   async with<T>(id: string, act: (tracked: Tracked) => T | Promise<T>): Promise<T> {
     const tracked = this.use(id);
     try {
+      if (!tracked.loaded) {
+        await this.app.request("session/get", { sessionId: id });
+      }
       await tracked.whenLoaded();
       return await act(tracked);
     } finally {

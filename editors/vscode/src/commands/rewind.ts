@@ -97,7 +97,7 @@ export async function restoreCheckpoint(
   app.putSession(result.session);
   const back = "Put Files Back…";
   const offered = (result.changedPaths ?? []).length > 0 ? [back] : [];
-  const said = message(rewound(result));
+  const said = message(rewound(result, (path) => vscode.workspace.asRelativePath(path)));
   // Nobody waits for an answer: the session is back already.
   void vscode.window
     .showInformationMessage(said, ...offered)

@@ -71,14 +71,14 @@ export function checkpoints(
 
 const PATHS_SHOWN = 3;
 
-/** What a rewind did, and what it did not. */
-export function rewound(result: SessionRewindResult): string {
+/** What a rewind did, and what it did not. `short` tells a path from where the person works. */
+export function rewound(result: SessionRewindResult, short: (path: string) => string): string {
   const parts = [
     `Went back: ${plural(result.turns, "turn")} taken back, of which the agent knows nothing any more.`,
     "Files are as they were left.",
   ];
   const paths = list(result.changedPaths);
-  const shown = paths.slice(0, PATHS_SHOWN).map((path) => oneLine(path, 80));
+  const shown = paths.slice(0, PATHS_SHOWN).map((path) => oneLine(short(path), 80));
   const more = paths.length - shown.length + (result.morePaths ?? 0);
   if (shown.length > 0) {
     const rest = more > 0 ? ` and ${more} more` : "";

@@ -103,13 +103,13 @@ describe("turns that one can go back to before", () => {
 
   it("are taken back, and files stay", () => {
     assert.equal(
-      rewound(result),
+      rewound(result, (path) => path),
       "Went back: 2 turns taken back, of which the agent knows nothing any more. Files are as they were left.",
     );
     const changed = { ...result, turns: 1, changedPaths: ["/a", "/b", "/c", "/d"], morePaths: 2 };
-    const told = rewound({ ...changed, commands: 1 });
+    const told = rewound({ ...changed, commands: 1 }, (path) => `.${path}`);
     assert.match(told, /^Went back: 1 turn taken back/);
-    assert.match(told, /These had been changed: \/a, \/b, \/c and 3 more\./);
+    assert.match(told, /These had been changed: \.\/a, \.\/b, \.\/c and 3 more\./);
     assert.match(told, /1 command ran; what it did stands\.$/);
   });
 

@@ -170,6 +170,28 @@ describe("the changes of a session", () => {
   });
 });
 
+describe("doing something with the changes of a session", () => {
+  it("waits until all was read, and lets go of them", async () => {
+    const changes = new ChangesInUse(app);
+    const count = changes.with("root", (tracked) => tracked.files().length);
+    arrive([created(), wrote("/ws/f")]);
+    assert.equal(await count, 1);
+    assert.equal(closed, 1);
+  });
+
+  it("fails where there is no server", async () => {
+    answers["session/get"] = () => {
+      throw new CallError(0, "no server was found", { kind: "noServer" });
+    };
+    const changes = new ChangesInUse(app);
+    await assert.rejects(
+      changes.with("root", () => undefined),
+      /no server was found/,
+    );
+    assert.equal(closed, 1);
+  });
+});
+
 describe("a large diff", () => {
   it("is read whole, in as many pieces as it takes", async () => {
     const whole = Buffer.from("ä".repeat(10));

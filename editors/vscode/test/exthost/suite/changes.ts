@@ -1,97 +1,24 @@
-/** What a session changed, reviewed as native diffs of the editor. */
+/** What a session changed, and what it would change, as native diffs of the editor. */
 import assert from "node:assert/strict";
-import * as fs from "node:fs/promises";
-import { join } from "node:path";
 import * as vscode from "vscode";
-import type { Api } from "../../../src/extension";
 import { readReview } from "../../../src/model/review";
+import {
+  api,
+  asked,
+  at,
+  done,
+  leave,
+  onDisk,
+  root,
+  shown,
+  state,
+  tab,
+  text,
+  title,
+} from "../changing";
 import { test, until } from "../runner";
 
 export { run } from "../runner";
-
-const root = vscode.workspace.workspaceFolders?.[0]?.uri.fsPath ?? "";
-
-async function api(): Promise<Api> {
-  const extension = vscode.extensions.getExtension<Api>("callboard.callboard");
-  assert.ok(extension, "it is not installed");
-  return extension.activate();
-}
-
-function at(name: string): string {
-  return join(root, name);
-}
-
-async function onDisk(name: string): Promise<string | undefined> {
-  return fs.readFile(at(name), "utf8").catch(() => undefined);
-}
-
-/** A session that does what it is told, up to where it asks. */
-async function asked(prompt: string): Promise<string> {
-  const { app } = await api();
-  const { session } = await app.change("session/create", { cwd: root, title: prompt });
-  const { sessionId } = session;
-  app.focused = sessionId;
-  await app.change("session/prompt", { sessionId, content: [{ type: "text", text: prompt }] });
-  await until("it asks", () => app.approvals.pending.some((each) => each.sessionId === sessionId));
-  return sessionId;
-}
-
-/** A session that has done what it was told. */
-async function done(prompt: string): Promise<string> {
-  const { app } = await api();
-  const sessionId = await asked(prompt);
-  const ended = new Promise<void>((resolve) => {
-    const off = app.on("turnEnded", (end) => {
-      if (end.sessionId === sessionId) {
-        off();
-        resolve();
-      }
-    });
-  });
-  const allow = (): void => {
-    for (const approval of app.approvals.pending) {
-      const once = approval.options.find((option) => option.kind === "allow_once");
-      if (approval.sessionId === sessionId && once) {
-        void app.answer(approval, once);
-      }
-    }
-  };
-  const off = app.on("approvals", allow);
-  allow();
-  await ended;
-  off();
-  return sessionId;
-}
-
-function tab(): vscode.TabInputTextDiff | undefined {
-  const input: unknown = vscode.window.tabGroups.activeTabGroup.activeTab?.input;
-  return input instanceof vscode.TabInputTextDiff ? input : undefined;
-}
-
-function title(): string {
-  return vscode.window.tabGroups.activeTabGroup.activeTab?.label ?? "";
-}
-
-async function text(uri: vscode.Uri | undefined): Promise<string> {
-  assert.ok(uri);
-  return (await vscode.workspace.openTextDocument(uri)).getText();
-}
-
-async function shown(sessionId: string, name: string): Promise<vscode.TabInputTextDiff> {
-  await vscode.commands.executeCommand("callboard.showDiff", sessionId, at(name));
-  return until("the diff is shown", () => tab());
-}
-
-async function state(sessionId: string, name: string): Promise<string | undefined> {
-  const { reviewing } = await api();
-  return reviewing.changes.with(sessionId, (tracked) => tracked.file(at(name))?.state);
-}
-
-/** Puts back what the active diff shows, and waits until that is settled. */
-async function putBack(sessionId: string, name: string): Promise<void> {
-  await vscode.commands.executeCommand("callboard.rejectFile");
-  assert.equal(await state(sessionId, name), "rejected");
-}
 
 test("a change that waits is shown beside what it would be, and allowed there", async () => {
   const { app } = await api();
@@ -179,107 +106,6 @@ test("the next file that is new comes after one that is settled", async () => {
   await until("the diff is gone", () => tab() === undefined);
 });
 
-test("what a file was is put back through its editor, and can be undone", async () => {
-  const sessionId = await done("edit clean.txt");
-  await shown(sessionId, "clean.txt");
-  await putBack(sessionId, "clean.txt");
-  assert.equal(await onDisk("clean.txt"), "one\ntwo\nthree\n");
-  const document = await vscode.workspace.openTextDocument(at("clean.txt"));
-  assert.equal(document.getText(), "one\ntwo\nthree\n");
-  assert.equal(document.isDirty, false);
-  await vscode.window.showTextDocument(document);
-  await vscode.commands.executeCommand("undo");
-  await until("it is undone", () => document.getText() === "one\nTWO\nthree\n");
-  await vscode.commands.executeCommand("workbench.action.revertAndCloseActiveEditor");
-});
-
-test("what runs on saving does not change what is put back", async () => {
-  const files = vscode.workspace.getConfiguration("files");
-  await files.update("trimTrailingWhitespace", true, vscode.ConfigurationTarget.Workspace);
-  const sessionId = await done("edit trimmed.txt");
-  await shown(sessionId, "trimmed.txt");
-  await putBack(sessionId, "trimmed.txt");
-  await files.update("trimTrailingWhitespace", undefined, vscode.ConfigurationTarget.Workspace);
-  assert.equal(await onDisk("trimmed.txt"), "one   \ntwo\nthree\n");
-});
-
-test("what is not saved in an editor is kept, and not written", async () => {
-  const sessionId = await done("edit dirty.txt");
-  const document = await vscode.workspace.openTextDocument(at("dirty.txt"));
-  const editor = await vscode.window.showTextDocument(document, { preview: false });
-  await until("it is read", () => document.getText().includes("TWO"));
-  await editor.edit((edit) => {
-    edit.insert(document.positionAt(document.getText().length), "mine\n");
-  });
-  await shown(sessionId, "dirty.txt");
-  await until("the title tells", () => title() === "dirty.txt (before ↔ now, unsaved)");
-  await putBack(sessionId, "dirty.txt");
-  const all = "one\ntwo\nthree\nfour\nfive\nsix\nseven\nmine\n";
-  assert.equal(document.getText(), all);
-  assert.equal(document.isDirty, true);
-  assert.match((await onDisk("dirty.txt")) ?? "", /TWO/);
-  await vscode.window.showTextDocument(document);
-  await vscode.commands.executeCommand("workbench.action.revertAndCloseActiveEditor");
-});
-
-test("a change that an unsaved editor does not have is put back on disk", async () => {
-  const document = await vscode.workspace.openTextDocument(at("aside.txt"));
-  const editor = await vscode.window.showTextDocument(document, { preview: false });
-  await editor.edit((edit) => {
-    edit.replace(new vscode.Range(0, 0, 1, 3), "all mine");
-  });
-  const sessionId = await done("edit aside.txt");
-  const diff = await shown(sessionId, "aside.txt");
-  assert.equal(title(), "aside.txt (before ↔ on disk)");
-  assert.equal(await text(diff.modified), "one\nTWO\nthree\n");
-  await putBack(sessionId, "aside.txt");
-  assert.equal(await onDisk("aside.txt"), "one\ntwo\nthree\n");
-  assert.equal(document.getText(), "all mine\nthree\n");
-  await vscode.window.showTextDocument(document);
-  await vscode.commands.executeCommand("workbench.action.revertAndCloseActiveEditor");
-});
-
-test("what was changed since stays, and is told", async () => {
-  const sessionId = await done("edit since.txt");
-  await fs.writeFile(at("since.txt"), "one\nTWO and more\nthree\n");
-  await vscode.commands.executeCommand("callboard.showDiff", sessionId, at("since.txt"));
-  await until("only the diff is shown", () => title().startsWith("since.txt"));
-  await vscode.commands.executeCommand("callboard.rejectFile");
-  assert.equal(await state(sessionId, "since.txt"), "new");
-  assert.equal(await onDisk("since.txt"), "one\nTWO and more\nthree\n");
-  await vscode.commands.executeCommand("workbench.action.closeActiveEditor");
-});
-
-test("line ends, and that there is none at the end, come back", async () => {
-  const sessionId = await done("edit ends.txt");
-  assert.equal(await onDisk("ends.txt"), "one\r\nTWO\r\nthree");
-  const diff = await shown(sessionId, "ends.txt");
-  assert.equal(await text(diff.original), "one\r\ntwo\r\nthree");
-  await putBack(sessionId, "ends.txt");
-  assert.equal(await onDisk("ends.txt"), "one\r\ntwo\r\nthree");
-});
-
-test("a file that was made is deleted", async () => {
-  const sessionId = await done("make made.txt");
-  const diff = await shown(sessionId, "made.txt");
-  assert.equal(title(), "made.txt (no such file ↔ now)");
-  assert.equal(await text(diff.original), "");
-  await putBack(sessionId, "made.txt");
-  assert.equal(await onDisk("made.txt"), undefined);
-});
-
-test("nothing is put back through a link that leads out", async () => {
-  const sessionId = await done("edit linked.txt");
-  const outside = join(root, "..", "outside.txt");
-  await fs.rename(at("linked.txt"), outside);
-  await fs.symlink(outside, at("linked.txt"));
-  await shown(sessionId, "linked.txt");
-  await vscode.commands.executeCommand("callboard.rejectFile");
-  assert.equal(await state(sessionId, "linked.txt"), "new");
-  assert.equal(await fs.readFile(outside, "utf8"), "one\nTWO\nthree\n");
-  await vscode.commands.executeCommand("workbench.action.closeActiveEditor");
-});
-
 test("the list tells what was changed, and is empty for another session", async () => {
   const { app, reviewing } = await api();
   const sessionId = await done("make sub/listed.txt");
@@ -324,5 +150,5 @@ test("a diff opens by itself where that is wished and its chat is in view", asyn
   await vscode.commands.executeCommand("callboard.rejectFile");
   await until("the diff is gone", () => tab() === undefined);
   await diff.update("openAutomatically", undefined, vscode.ConfigurationTarget.Workspace);
-  await vscode.commands.executeCommand("workbench.action.closeAllEditors");
+  await leave();
 });
