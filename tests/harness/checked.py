@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 from jsonschema.protocols import Validator
 
-from .process import RpcError, ServerProcess
+from .process import PATIENCE_S, RpcError, ServerProcess
 
 GENERATED = Path(__file__).parents[2] / "rpc_schema" / "generated"
 SCHEMA = json.loads((GENERATED / "schema.json").read_text("utf-8"))
@@ -105,7 +105,7 @@ class CheckedServer(ServerProcess):
             raise RpcError(answer["error"])
         return answer["result"]
 
-    def receive(self, timeout: float = 30.0) -> dict[str, Any]:
+    def receive(self, timeout: float = PATIENCE_S) -> dict[str, Any]:
         message = super().receive(timeout)
         self.check(message)
         return message
