@@ -1,6 +1,6 @@
 /** What was said and is not read yet: it can be changed, dropped, or told the agent now. */
 import type { JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import type { QueuedCard } from "../../src/shared/chat.js";
 import { Icon, IconButton } from "../shared/icon.js";
@@ -8,7 +8,7 @@ import { usePage } from "./page.js";
 
 function Edit({ text, done }: { text: string; done: (text?: string) => void }): JSX.Element {
   const field = useRef<HTMLTextAreaElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     field.current?.focus();
     field.current?.setSelectionRange(text.length, text.length);
   }, []);

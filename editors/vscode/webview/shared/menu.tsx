@@ -1,6 +1,6 @@
 /** A menu below or above a button: arrows move, Enter chooses, Escape leaves it and goes back to the button. */
 import type { JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { Icon } from "./icon.js";
 
@@ -34,7 +34,7 @@ export function MenuButton(props: MenuProps): JSX.Element {
     }
   }, [props.opened]);
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!open) {
       return undefined;
     }

@@ -1,6 +1,6 @@
 /** The words that go along with an answer. */
 import type { JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import type { ChoiceCard } from "../../../src/shared/chat.js";
 
@@ -14,7 +14,8 @@ export function Note(props: {
   const why = props.choice.note === "why";
   const id = `note-${props.choice.number}`;
 
-  useEffect(() => {
+  // At once: the next key belongs to it already.
+  useLayoutEffect(() => {
     field.current?.focus();
   }, []);
 
