@@ -9,11 +9,15 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from playwright.sync_api import Browser
 from vscode_build import installed
 from vscode_harness import SERVER, CodeServer, plain
 from vscode_place import Place
+
+from harness.exports import long_session
+from harness.process import ServerProcess
 
 Made = Callable[..., Place]
 
@@ -119,7 +123,10 @@ def test_an_approval_outlives_a_hidden_view_and_a_reload_and_is_answered_once(pl
     asked = me.approval().get_attribute("data-approval")
     me.command("View: Show Explorer")
     me.wait_for(lambda: me.window.frame('[role="log"]') is None, "the end of the hidden page")
-    assert any("1 approval" in text for text in me.window.status_bar())
+    me.wait_for(
+        lambda: any("1 approval" in text for text in me.window.status_bar()),
+        "the approval in the status bar",
+    )
     me.screenshot("e2e-hidden-dark")
     me.command("View: Show Callboard")
     assert me.approval().get_attribute("data-approval") == asked
@@ -187,7 +194,9 @@ def test_without_a_server_it_says_what_to_do_and_works_once_that_is_done(place: 
     here.set({"callboard.server.path": SERVER})
     me.gone("No server:")
     me.wait_for(lambda: len(here.servers()) == 1, "a server")
-    me.wait_for(lambda: me.composer().press("Enter") or "You said: hello" in me.text(), "an answer")
+    me.wait_for(lambda: me.find(".send:not([disabled])").count() == 1, "that it can be sent")
+    me.composer().press("Enter")
+    me.shows("You said: hello")
     me.calm()
     assert any("Callboard" == text for text in me.window.status_bar())
 
@@ -224,6 +233,7 @@ def test_an_answer_in_one_window_ends_the_question_in_the_other_and_a_late_one_i
         lambda: any("was allowed by" in text for text in two.window.notifications()),
         "words to the late answer",
     )
+    two.wait_for(lambda: "Idle" in two.window.rows("Sessions"), "the session at rest in the list")
     two.screenshot("e2e-late-answer-dark")
     assert (here.project / "ran.txt").read_text() == "again\n"
 
@@ -240,6 +250,7 @@ def test_a_server_that_is_killed_loses_and_doubles_nothing(place: Made):
     me.shows(re.compile("interrupted|cut off"))
     me.wait_for(lambda: [each for each in here.servers() if each != server], "another server")
     me.calm()
+    me.wait_for(lambda: "Idle" in me.window.rows("Sessions"), "the session at rest in the list")
     me.screenshot("e2e-after-a-crash-light")
     me.say("hello again")
     me.shows("You said: hello again")
@@ -251,8 +262,7 @@ def test_a_server_that_is_killed_loses_and_doubles_nothing(place: Made):
         for event in other.events(session["sessionId"])
         if event["type"] == "message"
     ]
-    cards = me.find("[data-card].card-prompt, [data-card].card-answer")
-    shown = cards.locator(".text, .prose").all_inner_texts()
+    shown = me.find(".prompt .plain, .answer .prose").all_inner_texts()
     assert [plain(text) for text in shown] == [text for text in said if text]
     ids = me.find("[data-card]").evaluate_all("(all) => all.map((each) => each.dataset.card)")
     assert len(ids) == len(set(ids))
@@ -285,3 +295,110 @@ def test_what_is_said_meanwhile_waits_is_changed_taken_back_and_told_at_once(pla
     me.shows("You said: first thing, changed and mind the name")
     me.calm()
     assert me.find(".queue").count() == 0
+
+
+def statuses(other: ServerProcess, root: str) -> dict[str, str]:
+    return {
+        agent["name"]: agent["status"] for agent in other.call("agent/list", rootId=root)["data"]
+    }
+
+
+def test_stopping_says_what_it_stops_and_leaves_the_rest_alone(place: Made):
+    here = place(TALK, theme="light")
+    other = here.other()
+    me = here.window(1100, 800).begin()
+    me.say("hang")
+    me.shows("I begin, and then")
+    (session,) = other.call("session/list")["data"]
+    root = session["sessionId"]
+    for name in ("sleeper one", "sleeper two"):
+        other.call("agent/spawn", parentId=root, name=name, message="Sleep.")
+    stop = lambda: me.find("button[aria-label='Stop…']")  # noqa: E731
+    item = lambda text: me.find("[role=menuitem]").filter(has_text=text)  # noqa: E731
+    stop().click()
+    me.wait_for(lambda: item("Stop it and 2 agents below").count() == 1, "both scopes")
+    assert "2 agents below it go on" in item("Stop this agent").inner_text()
+    me.screenshot("e2e-stop-menu-light")
+    item("Stop this agent").click()
+    me.shows("stopped", "(cut off here)")
+    me.calm()
+    assert set(statuses(other, root).values()) == {"running"}
+    stop().click()
+    assert item("Stop this agent").count() == 0
+    item("Stop it and 2 agents below").click()
+    me.wait_for(lambda: set(statuses(other, root).values()) == {"interrupted"}, "all stopped")
+    # From a member of a group: all of it, with the lead.
+    other.call("group/taskCreate", rootId=root, title="Sleep well")
+    agent = other.call("agent/spawn", parentId=root, name="sleeper three", message="Sleep.")
+    me.say("hang on, hang")
+    me.wait_for(lambda: me.find(".head .standing").inner_text().startswith("running"), "a turn")
+    me.command("Callboard: Focus on Agents View")
+    me.window.row("Agents", "sleeper three").click()
+    me.shows(re.compile("^sleeper three|Back to", re.MULTILINE))
+    stop().click()
+    item("Stop the whole group").click()
+    assert agent["agent"]["name"] == "sleeper three"
+    me.wait_for(lambda: statuses(other, root)["sleeper three"] == "interrupted", "it stopped")
+    other.wait(root)
+
+
+def test_what_does_not_stop_is_stopped_by_force(place: Made):
+    here = place(TALK)
+    other = here.other()
+    session = other.create(here.project, title="A stubborn one")
+    other.prompt(session, "hang")
+    me = here.window(1100, 700)
+    me.command("View: Show Callboard")
+    me.window.row("Sessions", "A stubborn one").click()
+    me.shows("I begin, and then")
+    owner = psutil.Process(other.process.pid)
+    owner.suspend()
+    try:
+        me.find("button.stop").click()
+        me.shows("Stopping")
+        me.wait_for(lambda: me.find("button.force").count() == 1, "more force")
+        me.screenshot("e2e-force-stop-dark")
+        me.find("button.force").click()
+        me.window.notification("It was asked again").wait_for()
+    finally:
+        owner.resume()
+    me.calm()
+
+
+def test_a_long_session_opens_at_once_and_then_costs_nothing(place: Made):
+    here = place(TALK)
+    other = here.other()
+    long = "ses_" + "0" * 25 + "1"
+    other.call("session/import", content=long_session(long, str(here.project), 5000))
+    other.call("session/update", sessionId=long, title="The long one")
+    other.create(here.project, title="The short one")
+    me = here.window(1280, 800)
+    me.command("View: Show Callboard")
+    short_row, long_row = me.window.row("Sessions", "The short one"), me.window.row("Sessions", "The long one")
+    times: list[float] = []
+    for _ in range(3):
+        short_row.click()
+        me.shows("Nothing was said yet")
+        me.chat().evaluate(
+            """() => {
+              const seen = () => {
+                if (/ 5000$/m.test(document.querySelector("[role=log]").innerText)) {
+                  requestAnimationFrame(() => { window.seenAt = Date.now(); });
+                } else {
+                  requestAnimationFrame(seen);
+                }
+              };
+              seen();
+            }"""
+        )
+        me.page.evaluate(
+            """() => window.addEventListener("pointerdown", () => { window.pressedAt = Date.now(); },
+              { capture: true, once: true })"""
+        )
+        long_row.click()
+        seen = me.wait_for(lambda: me.chat().evaluate("() => window.seenAt"), "the last message")
+        times.append(seen - me.page.evaluate("() => window.pressedAt"))
+        me.chat().evaluate("() => { delete window.seenAt; }")
+    me.screenshot("e2e-long-dark")
+    print(times)
+    assert min(times) < 1000, times

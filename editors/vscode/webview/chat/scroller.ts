@@ -65,6 +65,7 @@ export class Scroller {
 
   toEnd(): void {
     this.wanted = undefined;
+    this.asked = undefined;
     this.box.scrollTop = this.box.scrollHeight;
     this.follow();
   }
