@@ -288,6 +288,20 @@ export class ChangesInUse {
     }
   }
 
+  /** Lines that came and went by a session, where somebody looks at it; undefined where it is not known. */
+  lines(id: string): { added: number; removed: number } | undefined {
+    const tracked = this.#open.get(id)?.tracked;
+    const files = tracked?.loaded
+      ? tracked.files().filter(({ state }) => state !== "rejected")
+      : [];
+    return files.length === 0
+      ? undefined
+      : files.reduce(
+          (sum, file) => ({ added: sum.added + file.added, removed: sum.removed + file.removed }),
+          { added: 0, removed: 0 },
+        );
+  }
+
   /**
    * Does something with the changes of a session, once all has been read.
    * @throws CallError where there is no server, or no such session

@@ -44,7 +44,10 @@ export function activate(context: vscode.ExtensionContext): Api {
   });
   running = app;
   const chats = new Chats(context, app);
-  const sessions = new SessionsTree(context, app);
+  const reviewing = registerChanges(context, app, (sessionId) => chats.isVisible(sessionId));
+  const sessions = new SessionsTree(context, app, (sessionId) =>
+    reviewing.changes.lines(sessionId),
+  );
   context.subscriptions.push(
     channel,
     chats,
@@ -55,7 +58,6 @@ export function activate(context: vscode.ExtensionContext): Api {
   );
   registerChat(context, app, chats);
   registerApprovals(context, app, chats);
-  const reviewing = registerChanges(context, app, (sessionId) => chats.isVisible(sessionId));
   registerSessions(context, app, chats, sessions);
   registerTeam(context, app, chats);
   registerServer(context, app, channel);

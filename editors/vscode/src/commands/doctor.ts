@@ -40,8 +40,15 @@ function folders(): string[] {
 /** All that is found, as Markdown. */
 export async function examined(context: vscode.ExtensionContext, app: App): Promise<string> {
   const world = worldOf(app);
-  const { findings, found } = await serverFindings(world);
-  const [own, store] = await Promise.all([doctorFindings(world, found), storeFindings(world)]);
+  const located = await locate(
+    { path: setting("server.path"), args: setting("server.args") },
+    thisMachine(folders()),
+  );
+  const [findings, own, store] = await Promise.all([
+    serverFindings(world, located),
+    doctorFindings(world, located),
+    storeFindings(world),
+  ]);
   const { version } = context.extension.packageJSON as { version?: unknown };
   return report([
     {
@@ -77,11 +84,6 @@ function worldOf(app: App): World {
     state: server.state,
     handshake: server.handshake,
     failure: server.failure,
-    find: () =>
-      locate(
-        { path: setting("server.path"), args: setting("server.args") },
-        thisMachine(folders()),
-      ),
     run: (cmd, limitMs) => run(cmd, limitMs, { cwd: folders()[0], env: setting("server.env") }),
     ask: async () => {
       const given = new AbortController();

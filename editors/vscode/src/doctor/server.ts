@@ -21,7 +21,6 @@ export interface World {
   state: ServerState;
   handshake?: HandshakeResult | undefined;
   failure?: Failure | undefined;
-  find(): Promise<Located>;
   /** Runs a program. Never rejects. */
   run(cmd: readonly string[], limitMs: number): Promise<Ran>;
   /** Asks the server that runs. */
@@ -29,8 +28,8 @@ export interface World {
 }
 
 /** How long (ms) the server may take to tell its version, and what it found. */
-const VERSION_MS = 5000;
-const DOCTOR_MS = 20_000;
+const VERSION_MS = 15_000;
+const DOCTOR_MS = 30_000;
 
 const NOT_ASKED = "Not looked at in Restricted Mode: nothing is run there.";
 
@@ -117,18 +116,14 @@ function running(world: World): Finding {
 }
 
 /** Where the server is, and whether it runs. */
-export async function serverFindings(
-  world: World,
-): Promise<{ findings: Finding[]; found: Found | undefined }> {
-  const located = await world.find();
+export async function serverFindings(world: World, located: Located): Promise<Finding[]> {
   if ("fault" in located) {
-    const findings = [finding("error", located.fault), running(world)];
-    return { findings, found: undefined };
+    return [finding("error", located.fault), running(world)];
   }
   const { found } = located;
   const where = finding("ok", `${found.cmd.join(" ")} (found by ${found.how})`);
   const fits = world.trusted ? await version(world, found) : finding("info", NOT_ASKED);
-  return { findings: [where, fits, running(world)], found };
+  return [where, fits, running(world)];
 }
 
 const LEVELS: Readonly<Record<string, Level>> = { ok: "ok", warn: "warn", fail: "error" };
@@ -156,11 +151,11 @@ function check(line: string): Finding | undefined {
 }
 
 /** What the server itself looks at: store, model, keys, programs. */
-export async function doctorFindings(world: World, found: Found | undefined): Promise<Finding[]> {
+export async function doctorFindings(world: World, located: Located): Promise<Finding[]> {
   if (!world.trusted) {
     return [finding("info", NOT_ASKED)];
   }
-  const cmd = found && otherCommand(found.cmd, "doctor", "--json");
+  const cmd = "found" in located && otherCommand(located.found.cmd, "doctor", "--json");
   if (!cmd) {
     return [
       finding(

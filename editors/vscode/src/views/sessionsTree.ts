@@ -24,6 +24,8 @@ const FILTER = "callboard.sessions.filter";
 const MORE = 20;
 /** What happens within so long (ms) is drawn at once. */
 const TOGETHER_MS = 100;
+/** VS Code reads the list so long (ms) after it was told of a change; a line cannot be shown meanwhile. */
+const SETTLED_MS = 500;
 /** Ages are told in minutes. */
 const MINUTE_MS = 60_000;
 
@@ -39,6 +41,7 @@ export class SessionsTree implements vscode.TreeDataProvider<ListNode>, vscode.D
   #drawn = "";
   #drawnAt = 0;
   #due: NodeJS.Timeout | undefined;
+  #selecting: NodeJS.Timeout | undefined;
   #filter: SessionFilter;
   #folders: readonly string[] = [];
   /** How many more than at first a group shows. */
@@ -83,7 +86,7 @@ export class SessionsTree implements vscode.TreeDataProvider<ListNode>, vscode.D
         this.refresh();
       }),
       app.on("focused", () => {
-        this.#select();
+        this.#selectSoon();
       }),
     ];
     this.#badge();
@@ -93,6 +96,7 @@ export class SessionsTree implements vscode.TreeDataProvider<ListNode>, vscode.D
 
   dispose(): void {
     clearTimeout(this.#due);
+    clearTimeout(this.#selecting);
     for (const off of this.#offs) {
       off();
     }
@@ -154,7 +158,7 @@ export class SessionsTree implements vscode.TreeDataProvider<ListNode>, vscode.D
       this.app.guard(() => {
         if (this.#draw()) {
           this.#changed.fire(undefined);
-          this.#select();
+          this.#selectSoon();
         }
       });
     }, TOGETHER_MS);
@@ -257,7 +261,14 @@ export class SessionsTree implements vscode.TreeDataProvider<ListNode>, vscode.D
     await this.listing.foldersChanged();
   }
 
-  /** The session that the person looks at is the one that is selected. */
+  /** The session that the person looks at is the one that is selected, as soon as the list stands still. */
+  #selectSoon(): void {
+    clearTimeout(this.#selecting);
+    this.#selecting = setTimeout(() => {
+      this.#select();
+    }, SETTLED_MS);
+  }
+
   #select(): void {
     const { focused } = this.app;
     if (focused === undefined || !this.#view.visible) {

@@ -16,7 +16,7 @@ import {
 import { settingsFindings, windowFindings } from "../../src/doctor/window";
 import { CallError } from "../../src/server/errors";
 
-const FOUND = { cmd: ["/bin/callboard", "serve"], how: "PATH" };
+const FOUND = { found: { cmd: ["/bin/callboard", "serve"], how: "PATH" } };
 const VERSION = "callboard 0.1.0, protocol 1.0, Python 3.11.7\n";
 
 let ran: string[][];
@@ -26,7 +26,6 @@ function world(fields: Partial<World> = {}, says = VERSION, code = 0): World {
     trusted: true,
     silent: false,
     state: "stopped",
-    find: () => Promise.resolve({ found: FOUND }),
     run: (cmd) => {
       ran.push([...cmd]);
       return Promise.resolve({ code, stdout: says, stderr: code === 0 ? "" : "it is broken" });
@@ -47,9 +46,7 @@ beforeEach(() => {
 
 describe("what the doctor finds of the server", () => {
   it("is where it is, how it was found, whether it fits, and whether it runs", async () => {
-    const { findings, found } = await serverFindings(world());
-    assert.equal(found, FOUND);
-    assert.deepEqual(told(findings), [
+    assert.deepEqual(told(await serverFindings(world(), FOUND)), [
       "ok /bin/callboard serve (found by PATH)",
       "ok callboard 0.1.0, protocol 1.0, Python 3.11.7",
       "info Not started yet; it is, with the first thing that needs it.",
@@ -58,27 +55,22 @@ describe("what the doctor finds of the server", () => {
   });
 
   it("is a problem with the way out where there is none", async () => {
-    const find = (): ReturnType<World["find"]> =>
-      Promise.resolve({ fault: "the server was not found: install it" });
+    const none = { fault: "the server was not found: install it" };
     const failure = { message: "the server was not found", lines: [], refused: false };
-    const look = world({ find, state: "failed", failure });
-    const { findings, found } = await serverFindings(look);
-    assert.equal(found, undefined);
-    assert.match(told(findings)[0] ?? "", /^error the server was not found: install it/);
-    assert.match(told(findings).at(-1) ?? "", /Restart the Server/);
-    assert.deepEqual(told(await doctorFindings(look, found)).length, 1);
+    const look = world({ state: "failed", failure });
+    const lines = told(await serverFindings(look, none));
+    assert.equal(lines[0], "error the server was not found: install it");
+    assert.match(lines.at(-1) ?? "", /Restart the Server/);
+    assert.equal(told(await doctorFindings(look, none)).length, 1);
     assert.deepEqual(ran, []);
   });
 
   it("is a problem where another protocol is spoken, or none", async () => {
-    const other = await serverFindings(world({}, "callboard 9, protocol 7.2\n"));
+    const other = await serverFindings(world({}, "callboard 9, protocol 7.2\n"), FOUND);
+    assert.match(told(other)[1] ?? "", /^error callboard 9, protocol 7\.2; this extension speaks/);
+    const broken = await serverFindings(world({}, "", 1), FOUND);
     assert.match(
-      told(other.findings)[1] ?? "",
-      /^error callboard 9, protocol 7\.2; this extension speaks/,
-    );
-    const broken = await serverFindings(world({}, "", 1));
-    assert.match(
-      told(broken.findings)[1] ?? "",
+      told(broken)[1] ?? "",
       /^error .* did not tell a version \(exit code 1\): it is broken/,
     );
   });
@@ -89,16 +81,14 @@ describe("what the doctor finds of the server", () => {
       how: "a guess",
       guess: true,
     };
-    const { findings } = await serverFindings(
-      world({ find: () => Promise.resolve({ found }) }, "", 1),
-    );
+    const findings = await serverFindings(world({}, "", 1), { found });
     assert.match(told(findings)[2] ?? "", /pip install callboard/);
     assert.deepEqual(ran, [["/bin/python3", "-m", "callboard", "version"]]);
   });
 
   it("is why it has failed, with what it said last", async () => {
     const failure = { message: "it ended with code 3", lines: ["a", "disk full"], refused: false };
-    const { findings } = await serverFindings(world({ state: "failed", failure }));
+    const findings = await serverFindings(world({ state: "failed", failure }), FOUND);
     assert.deepEqual(told(findings).slice(2, 4), [
       "error It could not be kept running: it ended with code 3",
       "It said last: disk full",
@@ -107,16 +97,16 @@ describe("what the doctor finds of the server", () => {
 
   it("runs nothing in Restricted Mode", async () => {
     const look = world({ trusted: false });
-    const { findings, found } = await serverFindings(look);
+    const findings = await serverFindings(look, FOUND);
     assert.match(told(findings).join("\n"), /Restricted Mode/);
-    assert.equal(told(await doctorFindings(look, found)).length, 1);
+    assert.equal(told(await doctorFindings(look, FOUND)).length, 1);
     assert.deepEqual(ran, []);
   });
 
   it("says that one that hangs does not answer, and asks it nothing", async () => {
     const look = world({ state: "ready", silent: true });
     assert.match(
-      told((await serverFindings(look)).findings)[2] ?? "",
+      told(await serverFindings(look, FOUND))[2] ?? "",
       /^error It runs, and does not answer/,
     );
     assert.deepEqual(told(await storeFindings(look)), [
