@@ -138,7 +138,7 @@ async function selectModel(app: App, sessionId: string): Promise<void> {
     cursor = page.nextCursor ?? undefined;
   } while (cursor !== undefined);
   if (models.length === 0) {
-    throw new CallError(0, "No model was found. Callboard: Doctor says what is looked for.");
+    throw new CallError(0, "No model was found. “Callboard: Doctor” says what is looked for.");
   }
   const current =
     app.sessions.byId.get(sessionId)?.model ?? models.find((each) => each.selected)?.modelId;

@@ -1,4 +1,4 @@
-/** `Callboard: Look at What Callboard Needs`: a document that says what is there, and what to do about the rest. */
+/** “Callboard: Doctor”: a document that says what is there, and what to do about the rest. */
 import * as vscode from "vscode";
 import type { App } from "../app";
 import { changedSettings, setting, wrongSettings } from "../config";

@@ -157,7 +157,7 @@ async function resume(app: App, chats: Chats, folders: readonly string[]): Promi
   if (folders.length === 0) {
     throw new CallError(
       0,
-      "No folder is open. Callboard: Open a Session shows those of all folders.",
+      "No folder is open. “Callboard: Open a Session” shows those of all folders.",
     );
   }
   const pages = await Promise.all(

@@ -89,7 +89,7 @@ function running(world: World): Finding {
     return finding(
       "error",
       "It runs, and does not answer.",
-      "“Callboard: Restart the Server” begins another one; what was said is in the log of the store.",
+      "“Callboard: Restart Server” begins another one; what was said is in the log of the store.",
     );
   } else if (world.state === "ready" && handshake) {
     const { serverInfo, protocolVersion, storeId } = handshake;
@@ -111,7 +111,7 @@ function running(world: World): Finding {
     "error",
     `${why}: ${failure?.message ?? "no reason is known"}`,
     said === "" ? "" : `It said last: ${said}`,
-    "“Callboard: Restart the Server” tries again; “Callboard: Show the Log” has all of it.",
+    "“Callboard: Restart Server” tries again; “Callboard: Show Log” has all of it.",
   );
 }
 
@@ -234,7 +234,7 @@ export async function storeFindings(world: World): Promise<Finding[]> {
       finding(
         "error",
         `The server does not tell of its store: ${explain(fault)}`,
-        "“Callboard: Show the Log” may say why.",
+        "“Callboard: Show Log” may say why.",
       ),
     ];
   }

@@ -305,13 +305,13 @@ export class SessionsTree implements vscode.TreeDataProvider<ListNode>, vscode.D
 function trouble(app: App): string {
   switch (serverState(app)) {
     case "silent":
-      return "The server does not answer. Callboard: Restart the Server begins another one.";
+      return "The server does not answer. “Callboard: Restart Server” begins another one.";
     case "waiting":
     case "starting":
       return "Reconnecting to the server…";
     case "failed":
     case "notFound":
-      return `${oneLine(app.server.failure?.message ?? "The server has ended.", 300)} Callboard: Restart the Server tries again.`;
+      return `${oneLine(app.server.failure?.message ?? "The server has ended.", 300)} “Callboard: Restart Server” tries again.`;
     default:
       return "";
   }

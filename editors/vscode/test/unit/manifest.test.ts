@@ -48,8 +48,10 @@ const { contributes } = manifest;
 const contributed = contributes.commands.map(({ command }) => command);
 const sources = filesIn("src", ".ts").map((file) => readFileSync(file, "utf8"));
 const registered = [
-  ...new Set(sources.flatMap((text) => [...text.matchAll(/"(callboard\.\w+)":/g)].map(first))),
-  ...VERBS.map((verb) => `callboard.${verb}Task`),
+  ...new Set([
+    ...sources.flatMap((text) => [...text.matchAll(/"(callboard\.\w+)":/g)].map(first)),
+    ...VERBS.map((verb) => `callboard.${verb}Task`),
+  ]),
 ];
 
 /** What only code runs, with arguments that no person could give. */
