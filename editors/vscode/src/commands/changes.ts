@@ -121,6 +121,7 @@ export function registerChanges(
     if (await reject(tracked, files)) {
       await review.settled(tracked, files);
     }
+    tree.look(); // what could not be put back was changed since
   }
 
   async function onAll(verb: string, detail: string, act: Act): Promise<void> {
@@ -137,7 +138,10 @@ export function registerChanges(
 
   register(context, app, {
     "callboard.openChanges": () => vscode.commands.executeCommand(`${CHANGES_VIEW}.focus`),
-    "callboard.showDiff": (sessionId, path) => review.show(String(sessionId), String(path)),
+    "callboard.showDiff": async (sessionId, path) => {
+      tree.look();
+      await review.show(String(sessionId), String(path));
+    },
     "callboard.showApprovalDiff": (approvalId) => approvals.show(String(approvalId)),
     "callboard.acceptFile": async (given) => {
       if (isEntry(given) || !(await approvals.answer(1))) {
@@ -156,7 +160,7 @@ export function registerChanges(
     "callboard.rejectAll": () =>
       onAll(
         "Put Back",
-        "They become what they were before the session changed them. What was changed since stays, and is told.",
+        "Each becomes what it was before the session changed it. What was changed since stays, and is told.",
         rejectThem,
       ),
     "callboard.nextChange": async () => {

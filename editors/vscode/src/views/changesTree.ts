@@ -52,7 +52,7 @@ export class ChangesTree implements vscode.TreeDataProvider<Line>, vscode.Dispos
   readonly onDidChangeTreeData = this.#changed.event;
   readonly #view: vscode.TreeView<Line>;
   readonly #offs: (() => void)[];
-  readonly #saved: vscode.Disposable;
+  readonly #registered: vscode.Disposable;
   #tracked: Tracked | undefined;
   #off: (() => void) | undefined;
   #entries: ChangeEntry[] = [];
@@ -76,11 +76,18 @@ export class ChangesTree implements vscode.TreeDataProvider<Line>, vscode.Dispos
         this.#draw();
       }),
     ];
-    this.#saved = vscode.workspace.onDidSaveTextDocument((document) => {
-      if (this.#tracked?.file(document.uri.fsPath)) {
-        void this.#compare(this.#tracked);
-      }
-    });
+    this.#registered = vscode.Disposable.from(
+      vscode.workspace.onDidSaveTextDocument((document) => {
+        if (this.#tracked?.file(document.uri.fsPath)) {
+          this.look();
+        }
+      }),
+      vscode.window.onDidChangeWindowState(({ focused }) => {
+        if (focused) {
+          this.look(); // other programs may have written files meanwhile
+        }
+      }),
+    );
     this.#follow();
   }
 
@@ -89,12 +96,19 @@ export class ChangesTree implements vscode.TreeDataProvider<Line>, vscode.Dispos
       off();
     }
     this.#leave();
-    vscode.Disposable.from(this.#saved, this.#view, this.#changed).dispose();
+    vscode.Disposable.from(this.#registered, this.#view, this.#changed).dispose();
   }
 
   /** What the list shows now. */
   get rows(): readonly ChangeRow[] {
     return this.#entries.map((entry) => entry.row);
+  }
+
+  /** Looks again which files were changed since. */
+  look(): void {
+    if (this.#tracked) {
+      void this.#compare(this.#tracked);
+    }
   }
 
   #leave(): void {
@@ -118,11 +132,9 @@ export class ChangesTree implements vscode.TreeDataProvider<Line>, vscode.Dispos
       this.#tracked = tracked;
       this.#off = tracked.listen(() => {
         this.#draw();
-        void this.#compare(tracked);
+        this.look();
       });
-      if (tracked.loaded) {
-        void this.#compare(tracked);
-      }
+      this.look();
     }
     if (id !== undefined || this.#view.visible) {
       this.#draw();

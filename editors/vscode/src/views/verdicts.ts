@@ -95,6 +95,6 @@ export async function reject(tracked: Tracked, files: readonly ChangedFile[]): P
 
 /** Asks before all is accepted or put back. @returns whether the person wants it */
 export async function wanted(verb: string, count: number, detail: string): Promise<boolean> {
-  const said = `${verb} ${plural(count, "file")}?`;
+  const said = `${verb.charAt(0)}${verb.slice(1).toLowerCase()} ${plural(count, "file")}?`;
   return (await vscode.window.showWarningMessage(said, { modal: true, detail }, verb)) === verb;
 }

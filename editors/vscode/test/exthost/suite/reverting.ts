@@ -3,7 +3,19 @@ import assert from "node:assert/strict";
 import * as fs from "node:fs/promises";
 import { join } from "node:path";
 import * as vscode from "vscode";
-import { at, done, leave, onDisk, putBack, root, shown, state, text, title } from "../changing";
+import {
+  api,
+  at,
+  done,
+  leave,
+  onDisk,
+  putBack,
+  root,
+  shown,
+  state,
+  text,
+  title,
+} from "../changing";
 import { test, until } from "../runner";
 
 export { run } from "../runner";
@@ -69,11 +81,14 @@ test("a change that an unsaved editor does not have is put back on disk", async 
 test("what was changed since stays, and is told", async () => {
   const sessionId = await done("edit since.txt");
   await fs.writeFile(at("since.txt"), "one\nTWO and more\nthree\n");
+  await vscode.commands.executeCommand("callboard.openChanges");
   await vscode.commands.executeCommand("callboard.showDiff", sessionId, at("since.txt"));
   await until("only the diff is shown", () => title().startsWith("since.txt"));
   await vscode.commands.executeCommand("callboard.rejectFile");
   assert.equal(await state(sessionId, "since.txt"), "new");
   assert.equal(await onDisk("since.txt"), "one\nTWO and more\nthree\n");
+  const { tree } = (await api()).reviewing;
+  await until("the list tells", () => tree.rows[0]?.description.endsWith("new, changed since"));
   await vscode.commands.executeCommand("workbench.action.closeActiveEditor");
 });
 
