@@ -19,6 +19,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -101,6 +102,7 @@ class CodeServer:
         self.workspace.mkdir(parents=True, exist_ok=True)
         self.store = store or folder / "store" / "callboard.db"
         self.windows: list[Window] = []
+        self._sockets = Path(tempfile.mkdtemp(prefix="code-"))  # a socket's path must be short
         if scenario is not None:
             assert model is None, "a scenario is a model"
             path = folder / "scenario.yaml"
@@ -206,8 +208,15 @@ class CodeServer:
         if self._closed:
             return
         self._closed = True
-        for window in self.windows:
-            window.close()
+        try:
+            for window in self.windows:
+                window.close()
+        finally:
+            left, told = self._end()
+        assert not left, told
+
+    def _end(self) -> tuple[list[psutil.Process], str]:
+        """What stayed, which is ended, too, and how that is told."""
         self.processes()
         self.process.terminate()
         try:
@@ -218,7 +227,8 @@ class CodeServer:
         left = self._left()
         told = f"left running: {[described(p) for p in left]}\n{self.logs()}" if left else ""
         end(left)
-        assert not left, told
+        shutil.rmtree(self._sockets, ignore_errors=True)
+        return left, told
 
     def _left(self) -> list[psutil.Process]:
         """What is still there after it had its time. An extension host that VS Code forgot, as it does when
@@ -253,7 +263,7 @@ class CodeServer:
             "XDG_DATA_HOME": home / "data",
             "XDG_STATE_HOME": home / "state",
             "XDG_CACHE_HOME": home / "cache",
-            "XDG_RUNTIME_DIR": home / "run",
+            "XDG_RUNTIME_DIR": self._sockets,
             "CALLBOARD_CONFIG_DIR": home / "config" / "callboard",
         }
         for folder in folders.values():

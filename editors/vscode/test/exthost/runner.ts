@@ -47,13 +47,17 @@ export async function until<T>(
   }
 }
 
-/** Runs what is registered; a test that fails does not keep the others from running. */
-export async function run(): Promise<Outcome> {
+/**
+ * Runs what is registered; a test that fails does not keep the others from running. `ran` is told after
+ * each of them.
+ */
+export async function run(ran: (so: Result[]) => void): Promise<Outcome> {
   const tests: Result[] = [];
   for (const { name, body } of registered) {
     const began = Date.now();
     const error = await attempt(body);
     tests.push({ name, ms: Date.now() - began, ...(error === undefined ? {} : { error }) });
+    ran(tests);
   }
   return { tests };
 }

@@ -5,7 +5,11 @@
 import { renameSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 
-import type { Outcome } from "../runner";
+import type { Outcome, Result } from "../runner";
+
+interface Suite {
+  run: (ran: (so: Result[]) => void) => Promise<Outcome>;
+}
 
 export async function activate(): Promise<void> {
   const suite = process.env["EXTHOST_TESTS"];
@@ -13,12 +17,18 @@ export async function activate(): Promise<void> {
   if (suite === undefined || result === undefined) return;
   let outcome: Outcome;
   try {
-    const loaded = createRequire(suite)(suite) as { run: () => Promise<Outcome> };
-    outcome = await loaded.run();
+    const loaded = createRequire(suite)(suite) as Suite;
+    outcome = await loaded.run((tests) => {
+      write(`${result}.so-far`, tests);
+    });
   } catch (fault) {
     outcome = { tests: [], fault: fault instanceof Error ? String(fault.stack) : String(fault) };
   }
-  // At once, since it is waited for.
-  writeFileSync(`${result}.part`, JSON.stringify(outcome));
-  renameSync(`${result}.part`, result);
+  write(result, outcome);
+}
+
+/** At once, since it is waited for. */
+function write(file: string, what: unknown): void {
+  writeFileSync(`${file}.part`, JSON.stringify(what));
+  renameSync(`${file}.part`, file);
 }

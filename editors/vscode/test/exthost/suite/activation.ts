@@ -29,3 +29,11 @@ test("every command of the manifest is registered", async () => {
     [],
   );
 });
+
+test("files of the workspace are found", async () => {
+  const found = await vscode.workspace.findFiles("**/*.txt");
+  assert.deepEqual(
+    found.map((uri) => vscode.workspace.asRelativePath(uri)),
+    ["notes/a file.txt"],
+  );
+});
