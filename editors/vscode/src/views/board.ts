@@ -12,7 +12,7 @@ import { CallError, explain } from "../server/errors";
 import type { FromBoard, ToBoard } from "../shared/board";
 import { TASK_EVENTS, readBoard } from "../team";
 import { fromBoard } from "./boardMessages";
-import { pageOf, webviewOptions } from "./chatPage";
+import { pageOf, tabIcon, webviewOptions } from "./chatPage";
 import type { Chats } from "./chats";
 
 export const BOARD_EDITOR = "callboard.board";
@@ -183,7 +183,7 @@ export class Boards implements vscode.Disposable {
 
   #adopt(panel: vscode.WebviewPanel, root: string): void {
     this.app.start();
-    panel.iconPath = vscode.Uri.joinPath(this.context.extensionUri, "media", "icon.svg");
+    panel.iconPath = tabIcon(this.context);
     panel.webview.options = webviewOptions(this.context);
     const board = new BoardPanel(this.app, this.chats, root, panel);
     this.#panels.set(root, board);

@@ -6,6 +6,13 @@ export function webviewRoot(context: vscode.ExtensionContext): vscode.Uri {
   return vscode.Uri.joinPath(context.extensionUri, "dist", "webview");
 }
 
+/** The icon of a tab. Unlike one of the activity bar it does not take the theme's colour by itself. */
+export function tabIcon(context: vscode.ExtensionContext): { light: vscode.Uri; dark: vscode.Uri } {
+  const of = (name: string): vscode.Uri =>
+    vscode.Uri.joinPath(context.extensionUri, "media", `tab-${name}.svg`);
+  return { light: of("light"), dark: of("dark") };
+}
+
 export function webviewOptions(context: vscode.ExtensionContext): vscode.WebviewOptions {
   return { enableScripts: true, enableForms: false, localResourceRoots: [webviewRoot(context)] };
 }

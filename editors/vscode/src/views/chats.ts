@@ -7,7 +7,7 @@ import type { App } from "../app";
 import { setting } from "../config";
 import { oneLine } from "../model/text";
 import { Chat } from "./chat";
-import { webviewOptions } from "./chatPage";
+import { tabIcon, webviewOptions } from "./chatPage";
 import { Documents } from "./documents";
 
 /** Of the view in the side bar, and of the editor tabs. */
@@ -138,7 +138,7 @@ export class Chats implements vscode.Disposable {
   }
 
   #adopt(panel: vscode.WebviewPanel, sessionId: string | undefined): Chat {
-    panel.iconPath = vscode.Uri.joinPath(this.extension.extensionUri, "media", "icon.svg");
+    panel.iconPath = tabIcon(this.extension);
     const chat = new Chat(
       this.extension,
       this.app,
