@@ -127,6 +127,24 @@ describe("commands", () => {
     );
   });
 
+  it("that texts name are called so", () => {
+    const titles = contributed.map((each) => words[`command.${each.replace("callboard.", "")}`]);
+    const texts = [
+      ...sources,
+      readFileSync("README.md", "utf8"),
+      ...filesIn("walkthrough", ".md").map((file) => readFileSync(file, "utf8")),
+      ...Object.values(words),
+    ];
+    const named = texts.flatMap((text) =>
+      all(text, /(?:“|`|\*\*)Callboard: ([A-Z][^”`*]+)(?:”|`|\*\*)/g),
+    );
+    assert.ok(named.length > 15);
+    assert.deepEqual(
+      named.filter((name) => !titles.includes(name)),
+      [],
+    );
+  });
+
   it("of keys are each asked for in a place of their own", () => {
     assert.deepEqual(
       contributes.keybindings.filter(({ when }) => when === ""),
@@ -158,6 +176,14 @@ describe("settings", () => {
       Object.keys(SETTINGS)
         .map((name) => `callboard.${name}`)
         .sort(),
+    );
+  });
+
+  it("are each told of in the README", () => {
+    const text = readFileSync("README.md", "utf8");
+    assert.deepEqual(
+      properties.map(([name]) => name).filter((name) => !text.includes(`\`${name}\``)),
+      [],
     );
   });
 
@@ -287,18 +313,18 @@ describe("files", () => {
     const named = strings(manifest).filter(
       (text) => /^(?:media|walkthrough)\//.test(text) && !text.includes("*"),
     );
-    assert.equal(named.length, 6);
+    assert.equal(named.length, 7);
     for (const file of named) {
       assert.ok(readFileSync(file, "utf8").length > 100, file);
     }
     assert.ok(manifest.files.includes("media/**") && manifest.files.includes("walkthrough/**"));
   });
 
-  it("of the walkthrough name keys that there are", () => {
+  it("of the walkthrough, and the README, name keys that there are", () => {
     const keys = new Set(
       (contributes.keybindings as unknown as { key: string }[]).map(({ key }) => key),
     );
-    const text = filesIn("walkthrough", ".md")
+    const text = [...filesIn("walkthrough", ".md"), "README.md"]
       .map((file) => readFileSync(file, "utf8"))
       .join("\n");
     const chords = all(text, /\*\*(Ctrl\+Alt\+\w \S+|Ctrl\+Shift\+(?:Enter|Backspace))\*\*/g);
