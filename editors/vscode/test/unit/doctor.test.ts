@@ -60,7 +60,7 @@ describe("what the doctor finds of the server", () => {
     const look = world({ state: "failed", failure });
     const lines = told(await serverFindings(look, none));
     assert.equal(lines[0], "error the server was not found: install it");
-    assert.match(lines.at(-1) ?? "", /Restart the Server/);
+    assert.match(lines.at(-1) ?? "", /Restart Server/);
     assert.equal(told(await doctorFindings(look, none)).length, 1);
     assert.deepEqual(ran, []);
   });
