@@ -23,6 +23,12 @@ function words(choice: ChoiceCard): string {
   return cut.charAt(0).toUpperCase() + cut.slice(1);
 }
 
+/** Whether it refuses for good what another one allows for good: then one line says what both are about. */
+function mirrors(choice: ChoiceCard, approval: ApprovalCard): boolean {
+  const opposite = choice.label.replace(/^Always reject/, "Always allow");
+  return opposite !== choice.label && approval.choices.some(({ label }) => label === opposite);
+}
+
 /** True for the moment in which nothing answers it. */
 function useHeld(page: Page, approval: ApprovalCard): boolean {
   const rest = page.arrivals.rest(approval.approvalId, performance.now());
