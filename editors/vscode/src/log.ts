@@ -20,23 +20,24 @@ function written(text: string): string {
   return visible(masked(cut));
 }
 
-/** A channel that never holds a secret, nor anything that acts on whoever reads it. */
+/**
+ * A channel that never holds a secret, nor anything that acts on whoever reads it. It is closed while the
+ * window ends, before all that has something to say has ended: what comes after that is not written, and
+ * stops nobody.
+ */
 export function channelLog(channel: vscode.LogOutputChannel): Log {
+  const writer = (level: keyof Log) => (text: string) => {
+    try {
+      channel[level](written(text));
+    } catch {
+      // closed
+    }
+  };
   return {
-    trace: (text) => {
-      channel.trace(written(text));
-    },
-    debug: (text) => {
-      channel.debug(written(text));
-    },
-    info: (text) => {
-      channel.info(written(text));
-    },
-    warn: (text) => {
-      channel.warn(written(text));
-    },
-    error: (text) => {
-      channel.error(written(text));
-    },
+    trace: writer("trace"),
+    debug: writer("debug"),
+    info: writer("info"),
+    warn: writer("warn"),
+    error: writer("error"),
   };
 }
