@@ -26,14 +26,11 @@ async function say(sessionId: string, text: string): Promise<void> {
   await app.change("session/prompt", { sessionId, content: [{ type: "text", text }] });
 }
 
-<<<<<<< HEAD
-=======
 async function focused(): Promise<string> {
   const { app } = await api();
   return until("a session is looked at", () => app.focused);
 }
 
->>>>>>> a7c4931759f1d0042f3932cfa7bfe294e453511f
 /** The groups of the list, each with the titles that stand in it. */
 async function groups(): Promise<Record<string, string[]>> {
   const { sessions } = await api();
@@ -98,18 +95,9 @@ test("a session that is opened, forked or resumed is the one that is looked at",
   await vscode.commands.executeCommand("callboard.openSession", sessionId);
   assert.equal(app.focused, sessionId);
   await vscode.commands.executeCommand("callboard.forkSession", sessionId);
-<<<<<<< HEAD
-  const fork = app.focused;
-  assert.notEqual(fork, sessionId);
-  assert.equal(
-    (fork === undefined ? undefined : app.sessions.byId.get(fork))?.forkedFrom?.sessionId,
-    sessionId,
-  );
-=======
   const fork = await focused();
   assert.notEqual(fork, sessionId);
   assert.equal(app.sessions.byId.get(fork)?.forkedFrom?.sessionId, sessionId);
->>>>>>> a7c4931759f1d0042f3932cfa7bfe294e453511f
   await vscode.commands.executeCommand("callboard.openSession", sessionId);
   await vscode.commands.executeCommand("callboard.resumeSession");
   assert.equal(app.focused, fork);
