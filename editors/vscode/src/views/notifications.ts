@@ -117,7 +117,8 @@ export class Notifications implements vscode.Disposable {
   /** The end of an agent's turn is for the one that started it. */
   #finished({ sessionId, outcome }: TurnEnd): void {
     const session = this.app.sessions.byId.get(sessionId);
-    if (!setting("notifications.onFinish") || session?.parentId != null) {
+    // What is not known yet is an agent that has just begun.
+    if (!setting("notifications.onFinish") || !session || session.parentId != null) {
       return;
     }
     if (this.#inView(sessionId)) {

@@ -33,6 +33,9 @@ function Elapsed({ since }: { since: string }): JSX.Element {
   return <>{elapsed(since, useNow(true))}</>;
 }
 
+/** In the words of the list of changes. */
+const VERDICTS = { pending: "new", accepted: "accepted", rejected: "put back" } as const;
+
 /** Files that were changed, a line each, and their differences below. */
 export function Changes(props: {
   changes: ChangeCard[];
@@ -47,7 +50,7 @@ export function Changes(props: {
           <button
             type="button"
             class="row"
-            title={`Show what changes in ${change.file.path}`}
+            title={`Show what changes in ${change.file.label}`}
             onClick={() => {
               props.show(change);
             }}
@@ -59,7 +62,7 @@ export function Changes(props: {
             </bdi>
             <span class="unseen">{change.operation}</span>
             <Counts added={change.added} removed={change.removed} />
-            {change.verdict && <span class="dim">{change.verdict}</span>}
+            {change.verdict && <span class="dim">{VERDICTS[change.verdict]}</span>}
           </button>
           {props.open && change.diff.lines.length > 0 && (
             <Lines
