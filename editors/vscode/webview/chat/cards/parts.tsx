@@ -23,12 +23,11 @@ export function ToneIcon({ tone }: { tone: Tone }): JSX.Element {
 /** A file, as a link that opens it in the editor. */
 export function File({ file, class: more }: { file: FileLink; class?: string }): JSX.Element {
   const page = usePage();
-  const where = file.line === undefined ? file.path : `${file.path}:${file.line}`;
   return (
     <button
       type="button"
       class={`link file${more ? ` ${more}` : ""}`}
-      title={where}
+      title={file.label}
       onClick={() => {
         page.post({ type: "openFile", file });
       }}

@@ -103,7 +103,7 @@ export function Files(props: {
           id={optionId(index)}
           role="option"
           aria-selected={index === at}
-          title={file.path}
+          title={file.label}
           onPointerDown={(event) => {
             event.preventDefault(); // the composer keeps the focus
             props.choose(file);
