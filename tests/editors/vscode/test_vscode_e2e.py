@@ -153,7 +153,7 @@ TALK = r"""
 rules:
   - when: {last_user: {regex: "^run (.+)$"}, step: 0}
     answer: [{call: {tool: run_command, arguments: {command: "{{match.1}}"}}}]
-  - when: {last_user: {regex: "^(hang|You are the agent 'sleeper)"}, step: 0}
+  - when: {last_user: {regex: "^hang|You are the agent 'sleeper"}, step: 0}
     answer: [{say: "I begin, and then"}, {hang: true}]
   - when: {last_user: {regex: "You are the agent 'asker'"}, step: 0}
     answer: [{call: {tool: message, arguments: {to: parent, text: "Which of the two?"}}}]
@@ -198,7 +198,7 @@ def test_without_a_server_it_says_what_to_do_and_works_once_that_is_done(place: 
     me.composer().press("Enter")
     me.shows("You said: hello")
     me.calm()
-    assert any("Callboard" == text for text in me.window.status_bar())
+    assert any(text == "Callboard" for text in me.window.status_bar())
 
 
 def test_an_answer_in_one_window_ends_the_question_in_the_other_and_a_late_one_is_told(place: Made):
@@ -474,6 +474,7 @@ def test_in_restricted_mode_no_server_starts_until_trust_is_given_and_none_is_le
     code = CodeServer(browser, installed(shared), tmp_path, scenario=TALK, trusted=False)
     try:
         me = ChatWindow(code.open(size=(1000, 760)))
+        me.page.get_by_role("button", name="No, I don't trust the authors").click()
         me.command("View: Show Callboard")
         me.shows("Restricted Mode", "no server is started")
         words = "This window is in Restricted Mode"
@@ -513,9 +514,15 @@ rules:
           ```html
           <img src=x onerror=alert(5)>
           ```
-      - call: {tool: run_command, arguments: {command: "printf '<img src=https://elsewhere.test/d.png onerror=alert(6)>\033[31mred\033[0m\a' # ‮txt.exe"}}
-      - call: {tool: write_file, arguments: {path: "<img src=x onerror=alert(7)> $(error) [x](command:y).md", content: "<script>alert(8)</script>
-"}}
+      - call:
+          tool: run_command
+          arguments:
+            command: "printf '<img src=https://elsewhere.test/d.png onerror=alert(6)>\\033[31mred\\033[0m\\a' # \u202etxt.exe"
+      - call:
+          tool: write_file
+          arguments:
+            path: "<img src=x onerror=alert(7)> $(error) [x](command:y).md"
+            content: "<script>alert(8)</script>\n"
   - when: {last_tool: {contains: ""}}
     answer: [{say: "שלום! זה הכל. **סוף**"}]
 default:
@@ -527,7 +534,7 @@ NAME = "<b>bold</b> $(error) [x](command:y) <img src=https://elsewhere.test/t.pn
 def test_hostile_text_is_only_text_and_the_page_is_accessible(place: Made):
     here = place(HOSTILE)
     other = here.other()
-    session = other.create(here.project, title=NAME)
+    other.create(here.project, title=NAME)
     me = here.window(760, 900)
     dialogs: list[str] = []
     asked: list[str] = []
