@@ -30,7 +30,9 @@ export function setKey(key: ContextKey, value: string | boolean): void {
 /** Keeps those keys right that tell of server and sessions. */
 export function followKeys(app: App): vscode.Disposable {
   const server = (): void => {
-    setKey("callboard.serverState", serverState(app));
+    const state = serverState(app);
+    // Until its sessions are listed nobody can say that there are none.
+    setKey("callboard.serverState", state === "ready" && !app.sessions.loaded ? "starting" : state);
     setKey("callboard.feature.agents", app.feature("agents"));
     setKey("callboard.feature.groups", app.feature("groups"));
     setKey("callboard.feature.interrupts", app.feature("agents.interrupts"));
@@ -38,6 +40,9 @@ export function followKeys(app: App): vscode.Disposable {
   const session = (): void => {
     const { focused } = app;
     const status = focused === undefined ? undefined : app.sessions.byId.get(focused)?.status;
+    if (app.sessions.loaded && known.get("callboard.serverState") === "starting") {
+      server();
+    }
     setKey("callboard.sessionOpen", focused !== undefined);
     setKey("callboard.sessionRunning", status === "running" || status === "waiting_approval");
   };

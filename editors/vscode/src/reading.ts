@@ -1,5 +1,6 @@
 /** The log of a session, page by page: the newest first, and those before it as they are wanted. */
 import type { Event, Session } from "@callboard/protocol";
+import type { App } from "./app";
 import type { Change, Transcript } from "./model/items";
 import { newTranscript } from "./model/items";
 import { earlierPlan, hasPlan, older as putOlder, seed } from "./model/reducer";
@@ -75,4 +76,26 @@ export async function older(open: OpenSession, before: string): Promise<Older> {
     oldest: page.nextCursor ?? undefined,
     put: (transcript) => putOlder(transcript, page.data),
   };
+}
+
+/**
+ * All sessions that work for a session, also for those below it.
+ * @throws CallError
+ */
+export async function sessionsBelow(app: App, sessionId: string): Promise<Session[]> {
+  const found: Session[] = [];
+  const parents = [sessionId];
+  for (let parent = parents.shift(); parent !== undefined; parent = parents.shift()) {
+    let cursor: string | undefined;
+    do {
+      const page = await app.request("session/list", {
+        parent,
+        ...(cursor === undefined ? {} : { cursor }),
+      });
+      found.push(...page.data);
+      parents.push(...page.data.map((session) => session.sessionId));
+      cursor = page.nextCursor ?? undefined;
+    } while (cursor !== undefined);
+  }
+  return found;
 }

@@ -19,7 +19,7 @@ import type { Outbox } from "./model/queue";
 import { addOutgoing, newOutbox, settleOutgoing } from "./model/queue";
 import { apply, delta, draft, merge } from "./model/reducer";
 import { wellFormed } from "./model/text";
-import { newest, older } from "./reading";
+import { newest, older, sessionsBelow } from "./reading";
 import { explain, kindOf } from "./server/errors";
 
 export type SessionPhase = "loading" | "live" | "lost";
@@ -176,6 +176,7 @@ export class OpenSession {
           if (this.transcript.turn) {
             void this.#fetchDraft();
           }
+          void this.#learnAgents();
         });
       },
       onLost: (fault) => {
@@ -189,6 +190,20 @@ export class OpenSession {
         });
       },
     });
+  }
+
+  /** The agents that began while nobody told this window of it: no listing of the store holds them. */
+  async #learnAgents(): Promise<void> {
+    if (!this.app.feature("agents")) {
+      return;
+    }
+    try {
+      for (const session of await sessionsBelow(this.app, this.id)) {
+        this.app.putSession(session);
+      }
+    } catch (fault) {
+      this.app.log.warn(`the agents of ${this.id} cannot be listed: ${explain(fault)}`);
+    }
   }
 
   /** Takes an event into a transcript of this session. */

@@ -11,10 +11,10 @@ from typing import Any
 
 import psutil
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Dialog
 from vscode_build import installed
-from vscode_harness import SERVER, CodeServer, plain
-from vscode_place import Place
+from vscode_harness import SERVER, THEMES, CodeServer, plain
+from vscode_place import ChatWindow, Place
 
 from harness.exports import long_session
 from harness.process import ServerProcess
@@ -153,7 +153,7 @@ TALK = r"""
 rules:
   - when: {last_user: {regex: "^run (.+)$"}, step: 0}
     answer: [{call: {tool: run_command, arguments: {command: "{{match.1}}"}}}]
-  - when: {last_user: {regex: "^(hang|You are the agent 'sleeper)"}, step: 0}
+  - when: {last_user: {regex: "^hang|You are the agent 'sleeper"}, step: 0}
     answer: [{say: "I begin, and then"}, {hang: true}]
   - when: {last_user: {regex: "You are the agent 'asker'"}, step: 0}
     answer: [{call: {tool: message, arguments: {to: parent, text: "Which of the two?"}}}]
@@ -198,7 +198,7 @@ def test_without_a_server_it_says_what_to_do_and_works_once_that_is_done(place: 
     me.composer().press("Enter")
     me.shows("You said: hello")
     me.calm()
-    assert any("Callboard" == text for text in me.window.status_bar())
+    assert any(text == "Callboard" for text in me.window.status_bar())
 
 
 def test_an_answer_in_one_window_ends_the_question_in_the_other_and_a_late_one_is_told(place: Made):
@@ -308,7 +308,7 @@ def test_stopping_says_what_it_stops_and_leaves_the_rest_alone(place: Made):
     other = here.other()
     me = here.window(1100, 800).begin()
     me.say("hang")
-    me.shows("I begin, and then")
+    me.shows("I begin, and")
     (session,) = other.call("session/list")["data"]
     root = session["sessionId"]
     for name in ("sleeper one", "sleeper two"):
@@ -350,7 +350,7 @@ def test_what_does_not_stop_is_stopped_by_force(place: Made):
     me = here.window(1100, 700)
     me.command("View: Show Callboard")
     me.window.row("Sessions", "A stubborn one").click()
-    me.shows("I begin, and then")
+    me.shows("I begin, and")
     owner = psutil.Process(other.process.pid)
     owner.suspend()
     try:
@@ -372,9 +372,13 @@ def test_a_long_session_opens_at_once_and_then_costs_nothing(place: Made):
     other.call("session/import", content=long_session(long, str(here.project), 5000))
     other.call("session/update", sessionId=long, title="The long one")
     other.create(here.project, title="The short one")
+    before = here.code.extension_hosts()
     me = here.window(1280, 800)
     me.command("View: Show Callboard")
-    short_row, long_row = me.window.row("Sessions", "The short one"), me.window.row("Sessions", "The long one")
+    short_row, long_row = (
+        me.window.row("Sessions", "The short one"),
+        me.window.row("Sessions", "The long one"),
+    )
     times: list[float] = []
     for _ in range(3):
         short_row.click()
@@ -400,5 +404,225 @@ def test_a_long_session_opens_at_once_and_then_costs_nothing(place: Made):
         times.append(seen - me.page.evaluate("() => window.pressedAt"))
         me.chat().evaluate("() => { delete window.seenAt; }")
     me.screenshot("e2e-long-dark")
-    print(times)
     assert min(times) < 1000, times
+    # Nothing is asked for over and over, and no clock ticks where none is shown.
+    me.page.mouse.move(700, 300)
+    hosts = [host for host in here.code.extension_hosts() if host not in before]
+    assert len(hosts) == 1
+    idle = [used(me, hosts[0]) for _ in range(3)]
+    assert min(idle) <= IDLE_CPU_S, idle
+
+
+IDLE_CPU_S = 0.03
+"""What an extension host that has nothing to do may use in a second."""
+
+
+def used(me: ChatWindow, process: psutil.Process) -> float:
+    """The processor time (s) that a process takes within a second."""
+
+    def total() -> float:
+        times = process.cpu_times()
+        return times.user + times.system
+
+    before = total()
+    me.page.wait_for_timeout(1000)  # this is what is measured, not waited for
+    return total() - before
+
+
+FEATURES = {"CALLBOARD_FEATURES": "agents.interrupts,agents.messaging"}
+
+
+def test_a_group_of_four_is_a_tree_and_its_tasks_are_moved_by_keys(place: Made):
+    here = place(TALK, theme="light", environ=FEATURES)
+    other = here.other()
+    root = other.create(here.project, title="The team")
+    tasks = [
+        other.call("group/taskCreate", rootId=root, title=title)["task"]["taskId"]
+        for title in ("Write the parser", "Test the parser")
+    ]
+    other.call("group/taskCreate", rootId=root, title="Document the parser", dependsOn=[tasks[0]])
+    for name in ("asker", "sleeper", "typist", "helper"):
+        other.call("agent/spawn", parentId=root, name=name, message="Do it.")
+    me = here.window(1440, 900)
+    me.command("View: Show Callboard")
+    me.window.row("Sessions", "The team").click()
+    me.command("Callboard: Focus on Agents View")
+    rows = lambda: me.window.rows("Agents")  # noqa: E731
+    for wanted in ("asker waits for a reply", "sleeper running", "typist", "helper completed"):
+        me.wait_for(
+            lambda wanted=wanted: any(row.startswith(wanted) for row in rows()), f"{wanted!r}"
+        )
+    assert rows()[0].startswith("The team")
+    me.wait_for(lambda: any("1.2k tokens" in row for row in rows()), "what it used")
+    me.command("Callboard: Open the Task Board")
+    board = lambda: me.wait_for(lambda: me.window.frame(".columns"), "the board")  # noqa: E731
+    card = lambda title: board().get_by_role("button", name=title).first  # noqa: E731
+    card("Write the parser").focus()
+    me.screenshot("e2e-team-light-wide")
+    me.page.keyboard.press("Shift+ArrowRight")
+    claimed = lambda: other.call("group/taskGet", rootId=root, taskId=tasks[0])["task"]  # noqa: E731
+    me.wait_for(lambda: claimed()["status"] != "pending", "the task as claimed")
+    active = board().locator(".column.active")
+    me.wait_for(lambda: "Write the parser" in active.inner_text(), "it in its column")
+    assert me.window.axe(board()) == []
+    me.screenshot("e2e-board-light-wide")
+
+
+def test_in_restricted_mode_no_server_starts_until_trust_is_given_and_none_is_left(
+    browser: Browser, shared: Path, tmp_path: Path
+):
+    code = CodeServer(browser, installed(shared), tmp_path, scenario=TALK, trusted=False)
+    try:
+        me = ChatWindow(code.open(size=(1000, 760)))
+        me.page.get_by_role("button", name="No, I don't trust the authors").click()
+        me.command("View: Show Callboard")
+        me.shows("Restricted Mode", "no server is started")
+        words = "This window is in Restricted Mode"
+        me.wait_for(lambda: words in me.window.pane("Sessions").inner_text(), "words in the list")
+        assert code.servers() == []
+        me.screenshot("e2e-restricted-dark")
+        me.find(".place").get_by_role("button", name="Manage trust").click()
+        me.page.get_by_role("button", name="Trust", exact=True).first.click()
+        me.wait_for(lambda: len(code.servers()) == 1, "a server")
+        me.gone("Restricted Mode")
+        me.begin()
+        me.say("hello")
+        me.shows("You said: hello")
+        me.calm()
+    finally:
+        code.close()  # fails when it leaves a process
+    assert code.processes() == []
+
+
+HOSTILE = r"""
+rules:
+  - when: {last_user: {regex: "show me"}, step: 0}
+    answer:
+      - say: |
+          <script>alert(1)</script><img src="https://elsewhere.test/a.png" onerror="alert(2)">
+          <iframe src="https://elsewhere.test"></iframe><b onclick="alert(3)">bold</b>
+
+          ![picture](https://elsewhere.test/b.png) [run](command:workbench.action.terminal.new)
+          [go](javascript:alert(4)) [out](https://elsewhere.test/c) $(error)
+
+          <style>* { display: none }</style>
+
+          | a | b |
+          |---|---|
+          | שלום עולם | مرحبا |
+
+          ```html
+          <img src=x onerror=alert(5)>
+          ```
+      - call:
+          tool: run_command
+          arguments:
+            command: "printf '<img src=https://elsewhere.test/d.png onerror=alert(6)>\\033[31mred\\033[0m\\a' # \u202etxt.exe"
+      - call:
+          tool: write_file
+          arguments:
+            path: "<img src=x onerror=alert(7)> $(error) [x](command:y).md"
+            content: "<script>alert(8)</script>\n"
+  - when: {last_tool: {contains: ""}}
+    answer: [{say: "שלום! זה הכל. **סוף**"}]
+default:
+  - say: "You said: {{last_user}}"
+"""
+NAME = "<b>bold</b> $(error) [x](command:y) <img src=https://elsewhere.test/t.png>"
+
+
+def test_hostile_text_is_only_text_and_the_page_is_accessible(place: Made):
+    here = place(HOSTILE)
+    other = here.other()
+    other.create(here.project, title=NAME)
+    me = here.window(760, 900)
+    dialogs: list[str] = []
+    asked: list[str] = []
+
+    def dialog(shown: Dialog) -> None:
+        dialogs.append(shown.message)
+        shown.dismiss()
+
+    me.page.on("dialog", dialog)
+    me.page.context.on("request", lambda request: asked.append(request.url))
+    me.page.context.add_init_script(
+        """window.broken = [];
+        document.addEventListener("securitypolicyviolation",
+          (event) => window.broken.push(`${event.violatedDirective} ${event.blockedURI}`));"""
+    )
+    me.command("View: Show Callboard")
+    me.window.row("Sessions", "bold").click()
+    me.shows("Nothing was said yet")
+    me.say("show me <i>everything</i> & more")
+    me.wait_for(lambda: me.find("[data-approval]").count() == 2, "two approvals")
+    assert "<U+202E>" in me.text()
+    me.screenshot("e2e-hostile-dark-narrow")
+    for _ in range(2):
+        card = me.find("[data-approval]").first
+        key = card.get_attribute("data-approval")
+        card.get_by_role("button", name="Allow once").click()
+        me.wait_for(lambda key=key: me.find(f"[data-approval='{key}']").count() == 0, "its end")
+    me.shows("שלום! זה הכל.")
+    me.calm()
+    assert me.chat().evaluate("() => window.broken") == []
+    assert me.find("img, iframe, script[src*=elsewhere], [onclick], [onerror]").count() == 0
+    assert me.find("a[href^='command:'], a[href^='javascript:']").count() == 0
+    me.command("Callboard: Open a Session")
+    me.page.locator(".quick-input-list .monaco-list-row").filter(has_text="$(error)").wait_for()
+    assert me.page.locator(".quick-input-list .codicon-error").count() == 0
+    me.page.keyboard.press("Escape")
+    me.command("Callboard: Show the Changes of the Session")
+    me.window.row("Changes", "<img src=x").click()
+    me.page.locator(".monaco-diff-editor").wait_for()
+    assert dialogs == []
+    assert [url for url in asked if "elsewhere.test" in url] == []
+    for theme in ("dark", "light"):
+        here.set({"workbench.colorTheme": THEMES[theme]})
+        me.wait_for(
+            lambda theme=theme: me.find(f"body.vscode-{theme}").count() == 1, f"the {theme} theme"
+        )
+        assert me.window.axe(me.chat()) == []
+        me.screenshot(f"e2e-hostile-{theme}-done")
+
+
+FLOOD = r"""
+rules:
+  - when: {last_user: flood}
+    answer:
+      - say: "drop by "
+        repeat: 4000
+        chunk: 8
+        chars_per_second: 8000
+      - say: "the end."
+default: "You said: {{last_user}}"
+"""
+
+
+def test_a_thousand_pieces_a_second_leave_the_keys_alone(place: Made):
+    here = place(FLOOD)
+    me = here.window(1100, 800).begin()
+    me.say("flood")
+    me.shows("drop by drop")
+    me.chat().evaluate(
+        """() => {
+          window.waits = [];
+          const field = document.getElementById("composer");
+          field.focus();
+          field.addEventListener("keydown", (event) => requestAnimationFrame(() => {
+            const { port1, port2 } = new MessageChannel();
+            port1.onmessage = () => window.waits.push(performance.now() - event.timeStamp);
+            port2.postMessage(0);
+          }));
+        }"""
+    )
+    typed = 0
+    while "the end." not in me.text():
+        for _ in range(10):
+            me.page.keyboard.press("x")
+        typed += 10
+    waits = sorted(me.chat().evaluate("() => window.waits"))
+    assert me.composer().input_value() == "x" * typed
+    shown = plain(me.find(".answer .prose").last.inner_text())
+    assert shown == "drop by " * 4000 + "the end."
+    print(typed, waits[len(waits) // 2], waits[len(waits) * 9 // 10], waits[-1])
+    assert waits[len(waits) // 2] < 100, waits

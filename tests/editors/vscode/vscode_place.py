@@ -6,7 +6,7 @@ by no other.
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +69,7 @@ class Place:
 
     def window(self, *size: int) -> "ChatWindow":
         """A window on the folder, of a width and a height."""
-        opened = ChatWindow(self.code.open(self.project, **({"size": size} if size else {})), self)
+        opened = ChatWindow(self.code.open(self.project, **({"size": size} if size else {})))
         self.windows.append(opened.window)
         return opened
 
@@ -97,9 +97,8 @@ class Place:
 class ChatWindow:
     """A window, and what a person does in the chat of its side bar."""
 
-    def __init__(self, window: Window, place: Place) -> None:
+    def __init__(self, window: Window) -> None:
         self.window = window
-        self.place = place
         self.page = window.page
         self.wait_for = window.wait_for
         self.command = window.command
@@ -153,9 +152,6 @@ class ChatWindow:
         self.wait_for(
             lambda: "idle" in self.find(".head .standing").inner_text(), "a session at rest"
         )
-
-    def until(self, holds: Callable[[], Any], what: str) -> Any:
-        return self.wait_for(holds, what)
 
 
 def found(text: str | re.Pattern[str], shown: str) -> bool:
