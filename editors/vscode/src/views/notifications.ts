@@ -20,11 +20,14 @@ const SINGLY = 3;
 const ALLOW = "Allow Once";
 const DENY = "Deny";
 const SHOW = "Show";
+const RESTART = "Restart Server";
+const LOG = "Show Log";
 
 export class Notifications implements vscode.Disposable {
   /** Approvals that were told, or were in view when they came: each is told once. */
   readonly #told = new Set<string>();
   readonly #offs: (() => void)[];
+  #failed = false;
 
   constructor(
     private readonly app: App,
@@ -39,6 +42,9 @@ export class Notifications implements vscode.Disposable {
       }),
       app.on("turnEnded", (end) => {
         this.#finished(end);
+      }),
+      app.on("server", () => {
+        this.#server();
       }),
     ];
   }
@@ -112,6 +118,24 @@ export class Notifications implements vscode.Disposable {
     }
     const command = chosen === ALLOW ? "approveOnce" : chosen === DENY ? "deny" : "nextApproval";
     await vscode.commands.executeCommand(`callboard.${command}`, approvalId);
+  }
+
+  /** One that ran is gone for good. That there was none to begin with is said where it is wanted. */
+  #server(): void {
+    const { state, failure } = this.app.server;
+    const failed = state === "failed";
+    if (failed && !this.#failed && this.app.greeted) {
+      void this.#lost(message(failure?.message ?? "The server has ended.", 600));
+    }
+    this.#failed = failed;
+  }
+
+  async #lost(why: string): Promise<void> {
+    const chosen = await vscode.window.showErrorMessage(`Callboard: ${why}`, RESTART, LOG);
+    if (chosen !== undefined) {
+      const command = chosen === RESTART ? "restartServer" : "showLog";
+      await vscode.commands.executeCommand(`callboard.${command}`);
+    }
   }
 
   /** The end of an agent's turn is for the one that started it. */

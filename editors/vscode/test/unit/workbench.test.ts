@@ -191,6 +191,23 @@ describe("notifications", () => {
     );
   });
 
+  it("tell once that a server which ran is gone for good, with the ways out", async () => {
+    stub.presses = ({ kind }) => (kind === "error" ? "Restart Server" : undefined);
+    for (let death = 0; death < 5; death += 1) {
+      server.die();
+      server.clock.pass(8000);
+      await settle();
+    }
+    assert.equal(server.app.server.state, "failed");
+    server.app.tell("server", undefined);
+    await settle();
+    assert.deepEqual(
+      stub.shown.map(({ kind, items }) => [kind, ...items]),
+      [["error", "Restart Server", "Show Log"]],
+    );
+    assert.deepEqual(stub.executed, [["callboard.restartServer"]]);
+  });
+
   it("make no link of what a model says", async () => {
     sessions[0] = sessionOf("ses_1", { title: "[all](command:callboard.approveOnce)" });
     server.app.putSession(sessions[0]);
