@@ -332,9 +332,9 @@ def test_stopping_says_what_it_stops_and_leaves_the_rest_alone(place: Made):
     agent = other.call("agent/spawn", parentId=root, name="sleeper three", message="Sleep.")
     me.say("hang on, hang")
     me.wait_for(lambda: me.find(".head .standing").inner_text().startswith("running"), "a turn")
-    me.command("Callboard: Focus on Agents View")
+    me.unfold("Agents")
     me.window.row("Agents", "sleeper three").click()
-    me.shows(re.compile("^sleeper three|Back to", re.MULTILINE))
+    me.wait_for(lambda: me.find(".head .parent").count() == 1, "the chat of the agent")
     stop().click()
     item("Stop the whole group").click()
     assert agent["agent"]["name"] == "sleeper three"
@@ -446,7 +446,9 @@ def test_a_group_of_four_is_a_tree_and_its_tasks_are_moved_by_keys(place: Made):
     me = here.window(1440, 900)
     me.command("View: Show Callboard")
     me.window.row("Sessions", "The team").click()
-    me.command("Callboard: Focus on Agents View")
+    me.unfold("Agents")
+    for pane in ("Sessions", "Chat"):
+        me.unfold(pane, fold=True)
     rows = lambda: me.window.rows("Agents")  # noqa: E731
     for wanted in ("asker waits for a reply", "sleeper running", "typist", "helper completed"):
         me.wait_for(
@@ -480,6 +482,7 @@ def test_in_restricted_mode_no_server_starts_until_trust_is_given_and_none_is_le
         words = "This window is in Restricted Mode"
         me.wait_for(lambda: words in me.window.pane("Sessions").inner_text(), "words in the list")
         assert code.servers() == []
+        me.page.mouse.move(600, 500)
         me.screenshot("e2e-restricted-dark")
         me.find(".place").get_by_role("button", name="Manage trust").click()
         me.page.get_by_role("button", name="Trust", exact=True).first.click()
@@ -555,7 +558,7 @@ def test_hostile_text_is_only_text_and_the_page_is_accessible(place: Made):
     me.shows("Nothing was said yet")
     me.say("show me <i>everything</i> & more")
     me.wait_for(lambda: me.find("[data-approval]").count() == 2, "two approvals")
-    assert "<U+202E>" in me.text()
+    assert r"# \u202etxt.exe" in me.text()
     me.screenshot("e2e-hostile-dark-narrow")
     for _ in range(2):
         card = me.find("[data-approval]").first
@@ -624,5 +627,6 @@ def test_a_thousand_pieces_a_second_leave_the_keys_alone(place: Made):
     assert me.composer().input_value() == "x" * typed
     shown = plain(me.find(".answer .prose").last.inner_text())
     assert shown == "drop by " * 4000 + "the end."
-    print(typed, waits[len(waits) // 2], waits[len(waits) * 9 // 10], waits[-1])
-    assert waits[len(waits) // 2] < 100, waits
+    # Half of them at once, and but for a few on a busy machine none so late that a person sees it.
+    assert waits[len(waits) // 2] < 50, waits
+    assert waits[len(waits) * 9 // 10] < 200, waits

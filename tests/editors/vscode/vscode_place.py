@@ -110,6 +110,16 @@ class ChatWindow:
         self.wait_for(lambda: "Nothing was said yet" in self.text(), "an empty chat")
         return self
 
+    def unfold(self, pane: str, *, fold: bool = False) -> None:
+        """Shows a view of the side bar that is folded, or folds it."""
+        header = self.window.pane(pane).locator(".pane-header")
+        wanted = "false" if fold else "true"
+        if header.get_attribute("aria-expanded") != wanted:
+            header.click()
+        self.wait_for(
+            lambda: header.get_attribute("aria-expanded") == wanted, f"{pane}, folded or not"
+        )
+
     def text(self) -> str:
         return self.window.chat_text()
 

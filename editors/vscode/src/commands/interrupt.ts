@@ -137,6 +137,22 @@ function told(
   return `stops this turn${rest.length > 0 ? `; ${rest.join(", ")}` : ""}`;
 }
 
+/** Whether a session below it is at work, as far as this window has heard. */
+function knownToRunBelow(app: App, sessionId: string): boolean {
+  const below = new Set([sessionId]);
+  // Those that began first come first: a parent before what works for it.
+  const known = [...app.sessions.byId.values()].sort((a, b) => (a.sessionId < b.sessionId ? -1 : 1));
+  for (const session of known) {
+    if (session.parentId != null && below.has(session.parentId)) {
+      below.add(session.sessionId);
+      if (session.activeTurnId != null) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
 /** Remembers since when something stops, until it has. */
 function watch(app: App, sessionId: string, scope: CancelScope, turnId: string | undefined): void {
   const stop = { scope, turnId, since: new Date().toISOString() };
@@ -162,12 +178,11 @@ function watch(app: App, sessionId: string, scope: CancelScope, turnId: string |
       app.tell("sessions", undefined);
     }
   };
-  const runs = (): boolean => {
-    const active = app.sessions.byId.get(sessionId)?.activeTurnId ?? undefined;
-    return active !== undefined && (turnId === undefined || active === turnId);
-  };
+  /** The turn that was there; one that began since is not meant. */
+  const runs = (): boolean =>
+    turnId !== undefined && app.sessions.byId.get(sessionId)?.activeTurnId === turnId;
   const check = (): void => {
-    if (!runs() && scope !== "tree") {
+    if (!runs() && (scope !== "tree" || !knownToRunBelow(app, sessionId))) {
       over();
     }
   };

@@ -62,7 +62,8 @@ function turnOf(app: App, open: OpenSession): HeadCard["turn"] {
   if (!turn) {
     return undefined;
   }
-  const stopping = app.stopping.get(open.id);
+  const stop = app.stopping.get(open.id);
+  const stopping = stop !== undefined && stop.turnId === turn.id ? stop : undefined;
   const state =
     turn.cancelling || stopping
       ? "stopping"
