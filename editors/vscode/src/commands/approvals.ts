@@ -57,8 +57,8 @@ export function registerApprovals(context: vscode.ExtensionContext, app: App, ch
     const picked = await vscode.window.showQuickPick(
       candidates.map((approval) => ({
         label: label(asks(approval)),
-        description: `${oneLine(approval.risk ?? "medium", 20)} risk`,
-        detail: who(approval) ?? "",
+        description: `${label(approval.risk ?? "medium", 20)} risk`,
+        detail: label(who(approval)),
         approval,
       })),
       { title: "Which one?", placeHolder: `${candidates.length} approvals wait` },
@@ -80,7 +80,8 @@ export function registerApprovals(context: vscode.ExtensionContext, app: App, ch
       if (withNote || choice.note === "answer") {
         note = await vscode.window.showInputBox({
           title: isAllowing(choice.option) ? "Answer" : "Deny, and say why",
-          prompt: asks(approval),
+          // Below a box the editor makes links of `[text](command:…)` as well, and draws icons.
+          prompt: message(label(asks(approval))),
           placeHolder: withNote ? "What the agent should know, or do instead" : "",
         });
         if (note === undefined) {

@@ -151,7 +151,7 @@ async function selectModel(app: App, sessionId: string): Promise<void> {
           ? model.contextWindow == null
             ? ""
             : `${count(model.contextWindow)} tokens of context`
-          : `not available: ${oneLine(model.reason ?? "no reason was given", 80)}`,
+          : `not available: ${label(model.reason ?? "no reason was given", 80)}`,
         model,
       })),
     { title: "Model", placeHolder: "It answers from the next turn on", matchOnDescription: true },

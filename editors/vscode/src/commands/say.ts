@@ -1,6 +1,7 @@
 import type { Delivery } from "@callboard/protocol";
 import * as vscode from "vscode";
 import type { App } from "../app";
+import { label, message } from "../model/text";
 import { CallError } from "../server/errors";
 import type { Chat } from "../views/chat";
 
@@ -25,7 +26,7 @@ export async function say(chat: Chat, text: string, delivery: Delivery): Promise
   const result = await open.prompt({ text, delivery, context });
   chat.context.sent();
   if (result.warning != null) {
-    void vscode.window.showWarningMessage(result.warning);
+    void vscode.window.showWarningMessage(message(result.warning, 300));
   }
 }
 
@@ -63,8 +64,8 @@ async function folderFor(): Promise<string> {
     [...all]
       .sort((a, b) => Number(b === here) - Number(a === here))
       .map((folder) => ({
-        label: folder.name,
-        description: folder.uri.fsPath,
+        label: label(folder.name),
+        description: label(folder.uri.fsPath),
         path: folder.uri.fsPath,
       })),
     { title: "New session", placeHolder: "The folder that the agent works in" },

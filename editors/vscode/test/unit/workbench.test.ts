@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { beforeEach, describe, it } from "node:test";
 import type { Approval, Session } from "@callboard/protocol";
+import { registerApprovals } from "../../src/commands/approvals";
 import { changedSettings, onSettings, setting, wrongSettings } from "../../src/config";
 import { followKeys } from "../../src/contextKeys";
 import { SessionListing } from "../../src/listing";
@@ -369,6 +370,41 @@ function labelOf({ label }: { label?: unknown }): string {
   assert.equal(typeof label, "string");
   return label as string;
 }
+
+describe("commands that answer approvals", () => {
+  const subject = { type: "command", command: "ls [why](command:evil) $(bell)", cwd: "/w" } as const;
+
+  beforeEach(async () => {
+    registerApprovals({ subscriptions: [] } as never, server.app, {} as never);
+    await started();
+  });
+
+  it("make no link and no icon of what is asked, which VS Code does below a box and in a list", async () => {
+    const seen: unknown[] = [];
+    stub.types = ({ prompt }) => {
+      seen.push(prompt);
+      return undefined;
+    };
+    stub.picks = (items) => {
+      seen.push(...items.map((item) => Object.values(item).filter((v) => typeof v === "string")));
+      return undefined;
+    };
+    const path = [
+      { sessionId: "ses_1", name: "lead" },
+      { sessionId: "ses_2", name: "$(check) kid" },
+    ];
+    await asked(asks("apr_1", { subject }));
+    await stub.registered.get("callboard.denyWithNote")?.("apr_1");
+    await asked(asks("apr_2", { subject, path, risk: "$(pass)" as never }));
+    await stub.registered.get("callboard.deny")?.();
+    const what = "ls [why](command:evil) \\$(bell)";
+    assert.deepEqual(seen, [
+      what.replace("](", "] ("),
+      [what, "medium risk", ""],
+      [what, "\\$(pass) risk", "\\$(check) kid"],
+    ]);
+  });
+});
 
 describe("the view of sessions", () => {
   const context = { workspaceState: { get: () => undefined, update: () => Promise.resolve() } };
