@@ -32,6 +32,8 @@ if has_browser():
     from webview_harness import ORIGIN, Webview
 
 
+ALONE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
+"""Has Chromium know of no other machine."""
 FAILED = pytest.StashKey[bool]()
 
 
@@ -58,7 +60,8 @@ def browser() -> "Generator[Browser]":
     tests want it."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=chromium(), args=["--no-sandbox", "--disable-gpu"]
+            executable_path=chromium(),
+            args=["--no-sandbox", "--disable-gpu", ALONE],
         )
         yield browser
         browser.close()
