@@ -4,6 +4,7 @@ import * as vscode from "vscode";
 import type { App } from "../app";
 import { setting } from "../config";
 import { failed } from "../commands/registry";
+import { HOLD_MS } from "../model/arrivals";
 import { getApproval, optionOf } from "../model/approvals";
 import { message, oneLine } from "../model/text";
 import { CallError } from "../server/errors";
@@ -29,6 +30,8 @@ export class ApprovalDiffs implements vscode.Disposable {
   /** What was shown, as it was asked. */
   readonly #seen = new Map<string, Approval>();
   #shown = new Map<string, ShownApproval>();
+  /** One that came by itself, and when (ms): a key that comes with it was typed for what stood there before. */
+  #came: { readonly approvalId: string; readonly at: number } | undefined;
   /** Those that need no opening any more: they were there, or were opened. */
   readonly #opened = new Set<string>();
   #typed = 0;
@@ -108,6 +111,11 @@ export class ApprovalDiffs implements vscode.Disposable {
       return false;
     }
     const { approval } = current;
+    const came = this.#came;
+    if (came?.approvalId === approval.approvalId && Date.now() - came.at < HOLD_MS) {
+      const title = oneLine(approval.title, 60);
+      throw new CallError(0, `"${title}" has only just come. Press it again if you mean it.`);
+    }
     const option = optionOf(approval, number);
     if (!option) {
       throw new CallError(0, "That answer is not offered here.");
@@ -185,7 +193,8 @@ export class ApprovalDiffs implements vscode.Disposable {
       }
       return;
     }
-    if (this.#shown.size > 0 || this.#later !== undefined) {
+    // Nor is a diff taken away that somebody looks at: its keys would answer another one.
+    if (this.#shown.size > 0 || this.#later !== undefined || shownIn(activeTab())) {
       return;
     }
     const approval = fresh.find(
@@ -205,9 +214,17 @@ export class ApprovalDiffs implements vscode.Disposable {
       return;
     }
     this.#opened.add(approval.approvalId);
-    this.show(approval.approvalId, 0, { preserveFocus: true }).catch((fault: unknown) => {
-      this.app.log.warn(`the diff of ${approval.approvalId} was not opened: ${String(fault)}`);
-    });
+    const { approvalId } = approval;
+    this.#came = { approvalId, at: Infinity };
+    this.show(approvalId, 0, { preserveFocus: true }).then(
+      () => {
+        this.#came = { approvalId, at: Date.now() };
+      },
+      (fault: unknown) => {
+        this.#came = undefined;
+        this.app.log.warn(`the diff of ${approvalId} was not opened: ${String(fault)}`);
+      },
+    );
   }
 }
 

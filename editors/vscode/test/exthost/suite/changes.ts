@@ -137,7 +137,7 @@ test("a session goes back to before a turn, and files stay", async () => {
 });
 
 test("a diff opens by itself where that is wished and its chat is in view", async () => {
-  const { app, chats } = await api();
+  const { app, chats, reviewing } = await api();
   const diff = vscode.workspace.getConfiguration("callboard.diff");
   await diff.update("openAutomatically", true, vscode.ConfigurationTarget.Workspace);
   const { session } = await app.change("session/create", { cwd: root });
@@ -145,9 +145,22 @@ test("a diff opens by itself where that is wished and its chat is in view", asyn
   await chats.open(sessionId, { in: "editor" });
   await until("the chat is in view", () => chats.isVisible(sessionId));
   const content = [{ type: "text" as const, text: "make unasked.txt" }];
-  await app.change("session/prompt", { sessionId, content });
-  await until("the diff is shown", () => title() === "unasked.txt (no such file ↔ proposed)");
-  await vscode.commands.executeCommand("callboard.rejectFile");
+  const { now } = Date;
+  let time = now();
+  Date.now = () => time;
+  try {
+    await app.change("session/prompt", { sessionId, content });
+    await until("the diff is shown", () => title() === "unasked.txt (no such file ↔ proposed)");
+    // A key that was typed for what stood there before does not answer what came in its place.
+    await assert.rejects(reviewing.approvals.answer(1), /has only just come/);
+    assert.equal(app.approvals.pending.filter((each) => each.sessionId === sessionId).length, 1);
+    await until("it has been there for a while", () => {
+      time += 1000;
+      return reviewing.approvals.answer(4).catch(() => false);
+    });
+  } finally {
+    Date.now = now;
+  }
   await until("the diff is gone", () => tab() === undefined);
   await diff.update("openAutomatically", undefined, vscode.ConfigurationTarget.Workspace);
   await leave();
