@@ -440,7 +440,9 @@ def test_a_group_of_four_is_a_tree_and_its_tasks_are_moved_by_keys(place: Made):
         other.call("group/taskCreate", rootId=root, title=title)["task"]["taskId"]
         for title in ("Write the parser", "Test the parser")
     ]
-    other.call("group/taskCreate", rootId=root, title="Document the parser", dependsOn=[tasks[0]])
+    other.call(
+        "group/taskCreate", rootId=root, title="Document the parser", dependencies=[tasks[0]]
+    )
     for name in ("asker", "sleeper", "typist", "helper"):
         other.call("agent/spawn", parentId=root, name=name, message="Do it.")
     me = here.window(1440, 900)
@@ -462,8 +464,13 @@ def test_a_group_of_four_is_a_tree_and_its_tasks_are_moved_by_keys(place: Made):
     card("Write the parser").focus()
     me.screenshot("e2e-team-light-wide")
     me.page.keyboard.press("Shift+ArrowRight")
-    claimed = lambda: other.call("group/taskGet", rootId=root, taskId=tasks[0])["task"]  # noqa: E731
-    me.wait_for(lambda: claimed()["status"] != "pending", "the task as claimed")
+    me.wait_for(
+        lambda: (
+            "claimed"
+            in {task["status"] for task in other.call("group/taskList", rootId=root)["data"]}
+        ),
+        "the task as claimed",
+    )
     active = board().locator(".column.active")
     me.wait_for(lambda: "Write the parser" in active.inner_text(), "it in its column")
     assert me.window.axe(board()) == []

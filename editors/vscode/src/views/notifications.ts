@@ -96,6 +96,7 @@ export class Notifications implements vscode.Disposable {
 
   async #ask(approval: Approval): Promise<void> {
     const { approvalId } = approval;
+    await this.#know(approval.rootId);
     const root = this.app.sessions.byId.get(approval.rootId);
     const notice = approvalNotice(approval, called(this.app, approval.rootId), root?.cwd);
     const offers = (kind: OptionKind): boolean =>
@@ -135,6 +136,18 @@ export class Notifications implements vscode.Disposable {
     if (chosen !== undefined) {
       const command = chosen === RESTART ? "restartServer" : "showLog";
       await vscode.commands.executeCommand(`callboard.${command}`);
+    }
+  }
+
+  /** As a window starts, what waits may be known before the session that it is of: then nobody knows its name. */
+  async #know(sessionId: string): Promise<void> {
+    if (!this.app.sessions.byId.has(sessionId)) {
+      try {
+        const { session } = await this.app.request("session/get", { sessionId });
+        this.app.putSession(session);
+      } catch {
+        // It is told without the name.
+      }
     }
   }
 

@@ -26,7 +26,8 @@ function markOf(page: Page, card: Card): string {
   if (id === undefined) {
     return "";
   }
-  return `${page.answering.has(id) ? "busy" : ""}${page.refused.get(id) ?? ""}`;
+  const held = page.arrivals.rest(id, performance.now()) > 0;
+  return `${held ? "held" : ""}${page.answering.has(id) ? "busy" : ""}${page.refused.get(id) ?? ""}`;
 }
 
 /** Which part of the cards is drawn. */
