@@ -6,7 +6,9 @@
 import json
 import sys
 import tempfile
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from playwright.sync_api import sync_playwright
 
@@ -35,24 +37,24 @@ def main() -> None:
         )
         extensions = installed(Path(scratch) / "shared")
         for name, theme in THEME_NAMES.items():
-            code = CodeServer(
-                browser,
-                extensions,
-                Path(scratch) / name,
-                theme=name,
-            )
-            (code.workspace / "a.md").write_text("# A page\n", "utf-8")
-            window = code.open()
-            window.page.locator(".explorer-folders-view .monaco-list-row").first.dblclick()
-            window.command("Markdown: Open Preview")
-            frame = window.wait_for(lambda w=window: w.frame("h1"), "a page")
-            kind = frame.evaluate("() => document.body.dataset.vscodeThemeId")
-            assert kind == theme, kind
+            folder = Path(scratch) / name
+            with closing(CodeServer(browser, extensions, folder, theme=name)) as code:
+                look = look_of(code, theme)
             THEMES.mkdir(exist_ok=True)
-            read = frame.evaluate(READ)
-            (THEMES / f"{name}.json").write_text(json.dumps(read, indent=1) + "\n", "utf-8")
-            code.close()
+            (THEMES / f"{name}.json").write_text(json.dumps(look, indent=1) + "\n", "utf-8")
         browser.close()
+
+
+def look_of(code: CodeServer, theme: str) -> dict[str, Any]:
+    """As a page of VS Code's own has it, which shows a file."""
+    (code.workspace / "a.md").write_text("# A page\n", "utf-8")
+    window = code.open()
+    window.page.locator(".explorer-folders-view .monaco-list-row").first.dblclick()
+    window.command("Markdown: Open Preview")
+    page = window.wait_for(lambda: window.frame("h1"), "a page")
+    kind = page.evaluate("() => document.body.dataset.vscodeThemeId")
+    assert kind == theme, kind
+    return page.evaluate(READ)
 
 
 if __name__ == "__main__":
