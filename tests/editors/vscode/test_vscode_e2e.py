@@ -1,6 +1,6 @@
 """What somebody does who lives in VS Code: a real one, the packed extension, the real server, a scripted model.
 
-Each test keeps pictures of what it saw; they are the ones of the README, too.
+Each test keeps pictures of what it saw; two of them are the README's (``docs/vscode_picture.py``).
 """
 
 import json
@@ -81,6 +81,9 @@ def test_a_prompt_is_answered_asked_about_allowed_and_its_change_accepted(place:
     me.shows("It takes away", "One line is to change.")
     card = me.approval()
     assert "app.py" in card.inner_text()
+    card.get_by_role("button", name="Show all as a diff").click()
+    me.page.locator(".monaco-diff-editor .modified-in-monaco-diff-editor").wait_for()
+    me.wait_for(lambda: "Needs you" in " ".join(me.window.rows("Sessions")), "it in the list")
     assert app.read_text() == WRONG
     me.screenshot("e2e-approval-light-wide")
     me.choose("Allow once")
@@ -425,7 +428,9 @@ FEATURES = {"CALLBOARD_FEATURES": "agents.interrupts,agents.messaging"}
 
 
 def test_a_group_of_four_is_a_tree_and_its_tasks_are_moved_by_keys(place: Made):
-    here = place(TALK, theme="light", environ=FEATURES)
+    here = place(
+        TALK, theme="light", environ=FEATURES, settings={"callboard.approvals.notify": "never"}
+    )
     other = here.other()
     root = other.create(here.project, title="The team")
     tasks = [
