@@ -1,8 +1,9 @@
 """What somebody does who lives in VS Code: a real one, the packed extension, the real server, a scripted model.
 
-Each test keeps pictures of what it saw; they are the ones of the README, too.
+Each test keeps pictures of what it saw; two of them are the README's (``docs/vscode_picture.py``).
 """
 
+import json
 import re
 from collections.abc import Callable, Generator
 from contextlib import ExitStack
@@ -80,6 +81,9 @@ def test_a_prompt_is_answered_asked_about_allowed_and_its_change_accepted(place:
     me.shows("It takes away", "One line is to change.")
     card = me.approval()
     assert "app.py" in card.inner_text()
+    card.get_by_role("button", name="Show all as a diff").click()
+    me.page.locator(".monaco-diff-editor .modified-in-monaco-diff-editor").wait_for()
+    me.wait_for(lambda: "Needs you" in " ".join(me.window.rows("Sessions")), "it in the list")
     assert app.read_text() == WRONG
     me.screenshot("e2e-approval-light-wide")
     me.choose("Allow once")
@@ -97,22 +101,6 @@ def test_a_prompt_is_answered_asked_about_allowed_and_its_change_accepted(place:
     me.wait_for(lambda: "accepted" in " ".join(me.window.rows("Changes")), "the file as accepted")
     me.screenshot("e2e-accepted-light-wide")
     assert app.read_text() == RIGHT
-
-
-def test_a_denial_reaches_the_agent_with_the_words_that_go_along(place: Made):
-    here = place(MEND)
-    app = here.write("app.py", WRONG)
-    me = here.window(1100, 760).begin()
-    me.say("mend it")
-    card = me.approval()
-    card.get_by_role("button", name="Deny").last.click()
-    note = card.get_by_role("textbox")
-    note.fill("Not before the release.")
-    me.screenshot("e2e-deny-dark")
-    note.press("Enter")
-    me.shows("Then I leave it:", "Not before the release.")
-    me.calm()
-    assert app.read_text() == WRONG
 
 
 def test_an_approval_outlives_a_hidden_view_and_a_reload_and_is_answered_once(place: Made):
@@ -269,7 +257,7 @@ def test_a_server_that_is_killed_loses_and_doubles_nothing(place: Made):
     assert len(here.servers()) == 1
 
 
-def test_what_is_said_meanwhile_waits_is_changed_taken_back_and_told_at_once(place: Made):
+def test_what_is_said_meanwhile_waits_can_be_changed_and_goes_along_with_a_denial(place: Made):
     here = place(TALK)
     me = here.window(1280, 900).begin()
     me.say("run sleep 600")
@@ -291,10 +279,23 @@ def test_what_is_said_meanwhile_waits_is_changed_taken_back_and_told_at_once(pla
     me.shows("at the next step")
     me.say("and mind the name", key="Control+Enter")
     me.wait_for(lambda: me.text().count("at the next step") == 2, "both as steers")
-    me.choose("Deny")
+    card = me.approval()
+    card.get_by_role("button", name="Deny, and say why").click()
+    note = card.get_by_role("textbox")
+    note.fill("Not so long.")
+    me.screenshot("e2e-deny-dark")
+    note.press("Enter")
     me.shows("You said: first thing, changed and mind the name")
     me.calm()
     assert me.find(".queue").count() == 0
+    other = here.other()
+    (session,) = other.call("session/list")["data"]
+    (result,) = (
+        event["data"]
+        for event in other.events(session["sessionId"])
+        if event["type"] == "tool_result"
+    )
+    assert "Not so long." in json.dumps(result)
 
 
 def statuses(other: ServerProcess, root: str) -> dict[str, str]:
@@ -303,7 +304,7 @@ def statuses(other: ServerProcess, root: str) -> dict[str, str]:
     }
 
 
-def test_stopping_says_what_it_stops_and_leaves_the_rest_alone(place: Made):
+def test_stopping_says_what_it_stops_leaves_the_rest_alone_and_offers_force(place: Made):
     here = place(TALK, theme="light")
     other = here.other()
     me = here.window(1100, 800).begin()
@@ -340,15 +341,9 @@ def test_stopping_says_what_it_stops_and_leaves_the_rest_alone(place: Made):
     assert agent["agent"]["name"] == "sleeper three"
     me.wait_for(lambda: statuses(other, root)["sleeper three"] == "interrupted", "it stopped")
     other.wait(root)
-
-
-def test_what_does_not_stop_is_stopped_by_force(place: Made):
-    here = place(TALK)
-    other = here.other()
-    session = other.create(here.project, title="A stubborn one")
-    other.prompt(session, "hang")
-    me = here.window(1100, 700)
-    me.command("View: Show Callboard")
+    # What does not stop although it was asked to.
+    stubborn = other.create(here.project, title="A stubborn one")
+    other.prompt(stubborn, "hang")
     me.window.row("Sessions", "A stubborn one").click()
     me.shows("I begin, and")
     owner = psutil.Process(other.process.pid)
@@ -357,7 +352,7 @@ def test_what_does_not_stop_is_stopped_by_force(place: Made):
         me.find("button.stop").click()
         me.shows("Stopping")
         me.wait_for(lambda: me.find("button.force").count() == 1, "more force")
-        me.screenshot("e2e-force-stop-dark")
+        me.screenshot("e2e-force-stop-light")
         me.find("button.force").click()
         me.window.notification("It was asked again").wait_for()
     finally:
@@ -433,7 +428,9 @@ FEATURES = {"CALLBOARD_FEATURES": "agents.interrupts,agents.messaging"}
 
 
 def test_a_group_of_four_is_a_tree_and_its_tasks_are_moved_by_keys(place: Made):
-    here = place(TALK, theme="light", environ=FEATURES)
+    here = place(
+        TALK, theme="light", environ=FEATURES, settings={"callboard.approvals.notify": "never"}
+    )
     other = here.other()
     root = other.create(here.project, title="The team")
     tasks = [

@@ -37,11 +37,13 @@ class Place:
         self.store = folder / "store" / "callboard.db"
         (self.project / ".vscode").mkdir(parents=True)
         self.store.parent.mkdir()
-        path = folder / "scenario.yaml"
-        path.write_text(scenario, "utf-8")
+        home = folder / "home"
+        home.mkdir()
+        (home / "scenario.yaml").write_text(scenario, "utf-8")
         self.environ = {
+            "HOME": str(home),
             "CALLBOARD_STORE": str(self.store),
-            "CALLBOARD_MODEL": f"scripted/{path}",
+            "CALLBOARD_MODEL": "scripted/~/scenario.yaml",
             **(environ or {}),
         }
         self.settings = {
