@@ -631,6 +631,22 @@ def test_what_is_written_is_sent_and_comes_back_when_that_failed(open_webview, q
     assert field.input_value() == "new"
 
 
+def test_the_second_key_of_a_chord_writes_nothing_and_stops_nothing(open_webview, quiet):
+    running = quiet["head"] | {"turn": {"state": "running"}}
+    chat = shown(open_webview, quiet | {"head": running})
+    field = chat.page.get_by_role("textbox")
+    field.fill("so far")
+    for second in ("a", "Enter", "Escape"):
+        field.press("Control+Alt+j")
+        field.press(second)
+        field.press("b")  # the next one is the page's again
+        field.press("Backspace")
+    assert field.input_value() == "so far"
+    assert chat.said("send") == chat.said("cancel") == []
+    field.press("Escape")
+    assert last_said(chat, "cancel")["scope"] == "turn"
+
+
 def test_while_a_turn_runs_enter_queues_and_another_key_steers(open_webview, quiet):
     running = quiet["head"] | {"turn": {"state": "running"}}
     chat = shown(open_webview, quiet | {"head": running})

@@ -5,6 +5,7 @@ import type { FromChat, ToChat } from "../../src/shared/chat.js";
 import { connect } from "../shared/host.js";
 import { makeRegions } from "../shared/live.js";
 import { App } from "./app.js";
+import { leaveChords } from "./chord.js";
 import { Page } from "./page.js";
 import "./style.css";
 
@@ -15,6 +16,7 @@ const host = connect<ToChat, FromChat>((message) => {
 const page = new Page(host);
 
 makeRegions();
+leaveChords();
 
 const root =
   document.getElementById("root") ?? document.body.appendChild(document.createElement("div"));

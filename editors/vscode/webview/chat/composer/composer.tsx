@@ -206,8 +206,8 @@ export function Composer(): JSX.Element {
   };
 
   const onKeyDown = (event: KeyboardEvent): void => {
-    // While a word is being composed, its keys belong to the input method.
-    if (event.isComposing) {
+    // While a word is being composed, its keys belong to the input method; those of a chord, to VS Code.
+    if (event.isComposing || event.defaultPrevented) {
       return;
     }
     if (inFiles(event) || inHistory(event) || entered(event)) {
