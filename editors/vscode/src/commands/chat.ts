@@ -2,7 +2,7 @@
 import type { ModelInfo } from "@callboard/protocol";
 import * as vscode from "vscode";
 import type { App } from "../app";
-import { count, label, oneLine } from "../model/text";
+import { count, label } from "../model/text";
 import { usageLine } from "../model/usage";
 import { CallError } from "../server/errors";
 import type { Chats } from "../views/chats";
@@ -81,12 +81,13 @@ export function registerChat(context: vscode.ExtensionContext, app: App, chats: 
     "callboard.selectMode": async (given) => {
       const sessionId = sessionMeant(app, given);
       const current = app.sessions.byId.get(sessionId)?.mode;
+      // What is set stands first: Enter alone changes nothing.
       const picked = await vscode.window.showQuickPick(
         MODES.map(({ mode, detail }) => ({
           label: mode === current ? `$(check) ${mode}` : mode,
           detail,
           mode,
-        })),
+        })).sort((a, b) => Number(b.mode === current) - Number(a.mode === current)),
         { title: "Mode", placeHolder: "What the agent may do" },
       );
       if (picked) {
@@ -144,17 +145,26 @@ async function selectModel(app: App, sessionId: string): Promise<void> {
     app.sessions.byId.get(sessionId)?.model ?? models.find((each) => each.selected)?.modelId;
   const picked = await vscode.window.showQuickPick(
     [...models]
-      .sort((a, b) => Number(b.available) - Number(a.available))
+      .sort(
+        (a, b) =>
+          Number(b.modelId === current) - Number(a.modelId === current) ||
+          Number(b.available) - Number(a.available),
+      )
       .map((model) => ({
         label: `${model.modelId === current ? "$(check) " : ""}${label(model.modelId, 100)}`,
-        description: model.available
+        ...(model.available
           ? model.contextWindow == null
-            ? ""
-            : `${count(model.contextWindow)} tokens of context`
-          : `not available: ${label(model.reason ?? "no reason was given", 80)}`,
+            ? {}
+            : { description: `${count(model.contextWindow)} tokens of context` }
+          : { detail: `not available: ${label(model.reason ?? "no reason was given", 200)}` }),
         model,
       })),
-    { title: "Model", placeHolder: "It answers from the next turn on", matchOnDescription: true },
+    {
+      title: "Model",
+      placeHolder: "It answers from the next turn on",
+      matchOnDescription: true,
+      matchOnDetail: true,
+    },
   );
   if (!picked) {
     return;
