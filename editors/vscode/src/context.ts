@@ -33,6 +33,18 @@ function placeOf(editor: vscode.TextEditor | undefined): Place | undefined {
     : { uri: document.uri, lines: linesOf(selection) };
 }
 
+/** The addresses of all that tabs show as text. */
+function shownFiles(): string[] {
+  return vscode.window.tabGroups.all
+    .flatMap((group) => group.tabs)
+    .flatMap(({ input }) => {
+      if (input instanceof vscode.TabInputTextDiff) {
+        return [input.original.toString(), input.modified.toString()];
+      }
+      return input instanceof vscode.TabInputText ? [input.uri.toString()] : [];
+    });
+}
+
 export class PromptContext implements vscode.Disposable {
   readonly #added = new Map<string, Place>();
   #here: Place | undefined;
@@ -60,6 +72,11 @@ export class PromptContext implements vscode.Disposable {
           this.#look(textEditor);
         }
       }),
+      vscode.window.tabGroups.onDidChangeTabs(({ closed }) => {
+        if (closed.length > 0) {
+          this.#forgetClosed();
+        }
+      }),
     );
   }
 
@@ -80,6 +97,15 @@ export class PromptContext implements vscode.Disposable {
       if (this.#off !== undefined && this.#off !== now) {
         this.#off = undefined;
       }
+      this.changed();
+    }
+  }
+
+  /** A file that no tab shows any more is not where the person is. */
+  #forgetClosed(): void {
+    const here = this.#here?.uri.toString();
+    if (here !== undefined && !shownFiles().includes(here)) {
+      this.#here = undefined;
       this.changed();
     }
   }
