@@ -12,6 +12,7 @@ export const CONTEXT_KEYS = [
   "callboard.feature.groups",
   "callboard.feature.interrupts",
   "callboard.hasPendingApproval",
+  "callboard.serverSeen",
   "callboard.serverState",
   "callboard.sessionOpen",
   "callboard.sessionRunning",

@@ -2,6 +2,8 @@
 import * as vscode from "vscode";
 import type { App } from "../app";
 import { onSettings } from "../config";
+import { setKey } from "../contextKeys";
+import { serverState } from "../model/serverState";
 import { CallError } from "../server/errors";
 import { showActions } from "../views/statusBar";
 import { register } from "./registry";
@@ -13,6 +15,7 @@ export function registerServer(
   app: App,
   channel: Pick<vscode.OutputChannel, "show">,
 ): void {
+  let following: (() => void) | undefined;
   register(context, app, {
     "callboard.restartServer": () => {
       restart(app);
@@ -22,14 +25,23 @@ export function registerServer(
     },
     "callboard.showActions": () => showActions(app),
     "callboard.manageTrust": () => vscode.commands.executeCommand("workbench.trust.manage"),
-    "callboard.openWalkthrough": () =>
-      vscode.commands.executeCommand(
+    "callboard.openWalkthrough": async () => {
+      await vscode.commands.executeCommand(
         "workbench.action.openWalkthrough",
         `${context.extension.id}#${WALKTHROUGH}`,
         false,
-      ),
+      );
+      // VS Code ticks a step only when its key comes to be true while the steps are known.
+      const seen = (): void => {
+        setKey("callboard.serverSeen", serverState(app) === "ready");
+      };
+      seen();
+      following?.();
+      following = app.on("server", seen);
+    },
   });
   context.subscriptions.push(
+    new vscode.Disposable(() => following?.()),
     // What was started by other settings is another server than the one that is wanted now.
     onSettings(["server"], () => {
       if (app.server.state !== "stopped") {
