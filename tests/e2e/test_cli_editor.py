@@ -92,6 +92,11 @@ def test_the_packed_extension_is_told_and_installed(checkout: Path, tmp_path: Pa
     assert (done.returncode, done.stderr) == (0, "")
     assert f"Installed the Callboard extension with {code}" in done.stdout
     assert f"Not into these, which --command can name: {cursor}" in done.stdout
+    assert "Developer: Reload Window" in done.stdout
+    assert (
+        f"set `callboard.server.path` to {Path(sys.executable).with_name('callboard')}"
+        in done.stdout
+    )
     told = (tmp_path / "bin" / "code.told").read_text("utf-8")
     assert told.splitlines() == ["--install-extension", str(package), "--force"]
     assert not (tmp_path / "bin" / "cursor.told").exists()

@@ -73,6 +73,13 @@ def install(
         console.print(
             line(f"Not into these, which --command can name: {', '.join(others)}"), soft_wrap=True
         )
+    console.print(
+        "Windows that are open take it in with `Developer: Reload Window`.", soft_wrap=True
+    )
+    server = Path(sys.executable).with_name("callboard.exe" if os.name == "nt" else "callboard")
+    if server.exists():
+        told = f"If it does not find the server, set `callboard.server.path` to {server}"
+        console.print(line(told), soft_wrap=True)
     return Exit.OK
 
 
