@@ -56,8 +56,8 @@ export class DiffReview implements vscode.Disposable {
   /** What each tab shows: what is settled is what was seen. */
   readonly #seen = new Map<string, ChangedFile>();
   #shown = new Map<string, ShownChange>();
-  /** Those that are being filled. */
-  readonly #filling = new Set<string>();
+  /** Those that are being filled, and those that are then to be filled again. */
+  readonly #filling = new Map<string, "once" | "again">();
 
   constructor(
     private readonly app: App,
@@ -133,15 +133,22 @@ export class DiffReview implements vscode.Disposable {
   restore(shown: ShownChange): void {
     const key = keyOf(shown);
     if (this.#filling.has(key)) {
+      this.#filling.set(key, "again");
       return;
     }
-    this.#filling.add(key);
+    this.#filling.set(key, "once");
     this.changes
       .with(shown.sessionId, async (tracked) => {
         await this.#fill(tracked, shown);
       })
       .catch((fault: unknown) => failed(this.app, fault, "The diff cannot be shown"))
-      .finally(() => this.#filling.delete(key));
+      .finally(() => {
+        const again = this.#filling.get(key) === "again";
+        this.#filling.delete(key);
+        if (again && this.#shown.has(key)) {
+          this.restore(shown);
+        }
+      });
   }
 
   async #fill(tracked: Tracked, shown: ShownChange): Promise<void> {

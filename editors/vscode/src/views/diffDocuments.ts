@@ -98,30 +98,37 @@ export async function closeTabs(subject: Subject): Promise<void> {
 
 const UNREAD = "This is read as soon as there is a server.\n";
 
+/**
+ * So many texts are kept. Not only while they are shown: the end of a document may be told after it was opened
+ * anew, and would take its text away.
+ */
+const KEPT = 100;
+
 export class DiffDocuments implements vscode.TextDocumentContentProvider, vscode.Disposable {
   readonly #texts = new Map<string, string>();
   readonly #changed = new vscode.EventEmitter<vscode.Uri>();
   readonly onDidChange = this.#changed.event;
-  readonly #registered = [
-    vscode.workspace.registerTextDocumentContentProvider(SCHEME, this),
-    vscode.workspace.onDidCloseTextDocument((document) => {
-      if (document.uri.scheme === SCHEME) {
-        this.#texts.delete(document.uri.toString());
-      }
-    }),
-  ];
+  readonly #registered = vscode.workspace.registerTextDocumentContentProvider(SCHEME, this);
 
   /** `missing` brings what somebody goes back to, after its tab was closed. */
   constructor(private readonly missing: (shown: ShownSide) => void) {}
 
   dispose(): void {
-    vscode.Disposable.from(this.#changed, ...this.#registered).dispose();
+    vscode.Disposable.from(this.#changed, this.#registered).dispose();
   }
 
   put(uri: vscode.Uri, text: string): void {
     const key = uri.toString();
-    if (this.#texts.get(key) !== text) {
-      this.#texts.set(key, text);
+    const before = this.#texts.get(key);
+    this.#texts.delete(key);
+    this.#texts.set(key, text);
+    for (const oldest of this.#texts.keys()) {
+      if (this.#texts.size <= KEPT) {
+        break;
+      }
+      this.#texts.delete(oldest);
+    }
+    if (before !== text) {
       this.#changed.fire(uri);
     }
   }

@@ -168,7 +168,7 @@ export function Approval({ approval }: { approval: ApprovalCard }): JSX.Element 
   };
 
   const lasting = approval.choices.filter(
-    (choice) => choice.lasts || words(choice) !== choice.label,
+    (choice) => (choice.lasts || words(choice) !== choice.label) && !mirrors(choice, approval),
   );
   return (
     <section
