@@ -141,7 +141,9 @@ function told(
 function knownToRunBelow(app: App, sessionId: string): boolean {
   const below = new Set([sessionId]);
   // Those that began first come first: a parent before what works for it.
-  const known = [...app.sessions.byId.values()].sort((a, b) => (a.sessionId < b.sessionId ? -1 : 1));
+  const known = [...app.sessions.byId.values()].sort((a, b) =>
+    a.sessionId < b.sessionId ? -1 : 1,
+  );
   for (const session of known) {
     if (session.parentId != null && below.has(session.parentId)) {
       below.add(session.sessionId);
