@@ -12,7 +12,7 @@ from typing import Any
 
 import psutil
 import pytest
-from playwright.sync_api import Browser, Dialog
+from playwright.sync_api import Browser, Dialog, expect
 from vscode_build import installed
 from vscode_harness import SERVER, THEMES, CodeServer, plain
 from vscode_place import ChatWindow, Place
@@ -563,6 +563,8 @@ def test_hostile_text_is_only_text_and_the_page_is_accessible(place: Made):
     me.say("show me <i>everything</i> & more")
     me.wait_for(lambda: me.find("[data-approval]").count() == 2, "two approvals")
     assert r"# \u202etxt.exe" in me.text()
+    # Taller than the view: what is asked comes before how it may be answered.
+    expect(me.find("[data-approval] h3").first).to_be_in_viewport(timeout=30_000)
     me.screenshot("e2e-hostile-dark-narrow")
     for _ in range(2):
         card = me.find("[data-approval]").first

@@ -69,9 +69,9 @@ class Place:
         path.write_text(text, "utf-8")
         return path
 
-    def window(self, *size: int) -> "ChatWindow":
-        """A window on the folder, of a width and a height."""
-        opened = ChatWindow(self.code.open(self.project, **({"size": size} if size else {})))
+    def window(self, width: int = 1280, height: int = 800) -> "ChatWindow":
+        """A window on the folder."""
+        opened = ChatWindow(self.code.open(self.project, size=(width, height)))
         self.windows.append(opened.window)
         return opened
 
