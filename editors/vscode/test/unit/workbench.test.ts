@@ -372,7 +372,11 @@ function labelOf({ label }: { label?: unknown }): string {
 }
 
 describe("commands that answer approvals", () => {
-  const subject = { type: "command", command: "ls [why](command:evil) $(bell)", cwd: "/w" } as const;
+  const subject = {
+    type: "command",
+    command: "ls [why](command:evil) $(bell)",
+    cwd: "/w",
+  } as const;
 
   beforeEach(async () => {
     registerApprovals({ subscriptions: [] } as never, server.app, {} as never);
