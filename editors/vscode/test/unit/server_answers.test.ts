@@ -4,11 +4,13 @@ import { beforeEach, describe, it } from "node:test";
 
 import type { Approval } from "@callboard/protocol";
 
+import { steerQueued } from "../../src/commands/queue";
 import { sessionsBelow } from "../../src/reading";
 import { answer } from "../../src/server/answers";
+import { CallError } from "../../src/server/errors";
 import type { ToChat } from "../../src/shared/chat";
 import { ChatFeed } from "../../src/views/chatFeed";
-import { Clock, FakeServer, sessionOf, settle } from "./fake_server";
+import { Clock, eventOf, FakeServer, sessionOf, settle } from "./fake_server";
 import { approval } from "./wire";
 
 describe("an answer", () => {
@@ -95,6 +97,44 @@ describe("a server that answers oddly", () => {
       all.all.approvals.map((each) => each.approvalId).sort(),
       [...odd.map((_, at) => `apr_${at}`), "apr_good"].sort(),
     );
+  });
+
+  it("is not asked without end from a cursor that it never takes", async () => {
+    server.answers["event/subscribe"] = () => {
+      throw new CallError(-31009, "of another store", { kind: "invalidCursor" });
+    };
+    server.app.start();
+    const open = server.app.use("ses_1");
+    await settle();
+    await settle();
+    assert.equal(server.times("event/subscribe"), 3);
+    assert.deepEqual([open.phase, open.fault], ["lost", "of another store"]);
+  });
+
+  it("gives back what waited, when it could not be told to the agent that runs", async () => {
+    const data = [
+      eventOf("ses_1", 1, "turn_started", { turnId: "trn_1", model: "a/b", profile: "default" }),
+      eventOf("ses_1", 2, "message", {
+        messageId: "msg_1",
+        author: { kind: "person", name: "ann" },
+        content: [{ type: "text", text: "hours of work" }],
+      }),
+    ];
+    server.answers["event/list"] = () => ({ data, cursor: "2", nextCursor: null });
+    server.answers["session/queue"] = () => ({ data: [{ eventSeq: 2, content: [] }] });
+    server.answers["session/queueRemove"] = () => ({});
+    server.answers["session/prompt"] = () => {
+      throw new CallError(-31601, "the disk is full");
+    };
+    server.app.start();
+    const open = server.app.use("ses_1");
+    await settle();
+    const back: string[] = [];
+    await assert.rejects(
+      steerQueued(open, 2, (text) => back.push(text)),
+      /the disk is full/,
+    );
+    assert.deepEqual(back, ["hours of work"]);
   });
 
   it("leaves nothing out of a session that lists look at", async () => {
