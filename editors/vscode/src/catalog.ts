@@ -82,6 +82,7 @@ function follow(
   list: (app: App) => Promise<void>,
   take: (app: App, event: Event) => void,
 ): void {
+  let live = false;
   app.feed.follow({
     scope: { kind },
     cursor: "now",
@@ -93,6 +94,7 @@ function follow(
       }
     },
     onLive: () => {
+      live = true;
       list(app).catch((fault: unknown) => {
         // The next server is asked again, by the next `onLive`.
         if (!["serverGone", "noServer"].includes(kindOf(fault) ?? "")) {
@@ -102,7 +104,8 @@ function follow(
     },
     onLost: (fault) => {
       const lost = kindOf(fault);
-      if (lost === "invalidCursor" || lost === "cursorExpired") {
+      // A cursor that never was of use is not asked for again and again.
+      if (live && (lost === "invalidCursor" || lost === "cursorExpired")) {
         follow(app, kind, list, take);
       } else {
         app.log.error(`the ${kind} cannot be followed: ${explain(fault)}`);

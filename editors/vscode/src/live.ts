@@ -67,6 +67,7 @@ export class Live {
 
   #follow(): void {
     const { app, root, types } = this.options;
+    let live = false;
     this.#offs.push(
       app.feed.follow({
         scope: { kind: "tree", id: root },
@@ -76,11 +77,13 @@ export class Live {
           this.#wish();
         },
         onLive: () => {
+          live = true;
           this.fetch();
         },
         onLost: (fault) => {
           const lost = kindOf(fault);
-          if (this.#attached && (lost === "invalidCursor" || lost === "cursorExpired")) {
+          // A cursor that never was of use is not asked for again and again.
+          if (this.#attached && live && (lost === "invalidCursor" || lost === "cursorExpired")) {
             this.#follow();
           } else {
             this.#told(explain(fault));

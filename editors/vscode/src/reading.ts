@@ -83,7 +83,8 @@ export async function older(open: OpenSession, before: string): Promise<Older> {
  * @throws CallError
  */
 export async function sessionsBelow(app: App, sessionId: string): Promise<Session[]> {
-  const found: Session[] = [];
+  // By id: a server that lists one again, or all of them always, is not asked without end.
+  const found = new Map<string, Session>();
   const parents = [sessionId];
   for (let parent = parents.shift(); parent !== undefined; parent = parents.shift()) {
     let cursor: string | undefined;
@@ -92,10 +93,14 @@ export async function sessionsBelow(app: App, sessionId: string): Promise<Sessio
         parent,
         ...(cursor === undefined ? {} : { cursor }),
       });
-      found.push(...page.data);
-      parents.push(...page.data.map((session) => session.sessionId));
+      for (const session of page.data) {
+        if (session.sessionId !== sessionId && !found.has(session.sessionId)) {
+          found.set(session.sessionId, session);
+          parents.push(session.sessionId);
+        }
+      }
       cursor = page.nextCursor ?? undefined;
     } while (cursor !== undefined);
   }
-  return found;
+  return [...found.values()];
 }

@@ -151,6 +151,7 @@ export class OpenSession {
   }
 
   #follow(cursor: string, epoch: number): void {
+    let live = false;
     const ours = (fn: () => void): void => {
       if (epoch === this.epoch) {
         fn();
@@ -173,6 +174,7 @@ export class OpenSession {
       // What streamed before this subscription, or while no server was there, stands in the draft.
       onLive: () => {
         ours(() => {
+          live = true;
           if (this.transcript.turn) {
             void this.#fetchDraft();
           }
@@ -182,7 +184,8 @@ export class OpenSession {
       onLost: (fault) => {
         ours(() => {
           const kind = kindOf(fault);
-          if (kind === "invalidCursor" || kind === "cursorExpired") {
+          // One that was of no use from the first is not asked for again and again.
+          if (live && (kind === "invalidCursor" || kind === "cursorExpired")) {
             void this.load();
           } else {
             this.#lose(fault);

@@ -45,9 +45,14 @@ export async function removeQueued(open: OpenSession, eventSeq: number): Promise
 
 /**
  * Tells the running agent at its next step what would have waited for the end of the turn.
+ * @param giveBack gets the text when it waits no more and could not be said either
  * @throws CallError
  */
-export async function steerQueued(open: OpenSession, eventSeq: number): Promise<void> {
+export async function steerQueued(
+  open: OpenSession,
+  eventSeq: number,
+  giveBack: (text: string) => void,
+): Promise<void> {
   const item = open.transcript.queue.find((each) => each.seq === eventSeq);
   if (!item) {
     throw new CallError(0, "It does not wait any more: the agent has read it.");
@@ -61,5 +66,10 @@ export async function steerQueued(open: OpenSession, eventSeq: number): Promise<
   }
   const content = await besides(open, eventSeq);
   await removeQueued(open, eventSeq);
-  await open.prompt({ text: item.text, delivery: "steer", content });
+  try {
+    await open.prompt({ text: item.text, delivery: "steer", content });
+  } catch (fault) {
+    giveBack(item.text);
+    throw fault;
+  }
 }

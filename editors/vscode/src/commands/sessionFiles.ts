@@ -1,4 +1,5 @@
 /** Sessions as files: written wherever one likes, and brought in from there. */
+import { randomUUID } from "node:crypto";
 import * as fs from "node:fs/promises";
 import * as os from "node:os";
 import * as path from "node:path";
@@ -84,8 +85,8 @@ export async function writeExport(
   file: string,
   cancelled: Pick<vscode.CancellationToken, "isCancellationRequested">,
 ): Promise<boolean> {
-  const part = `${file}.part`;
-  const handle = await fs.open(part, "w");
+  const part = `${file}.${randomUUID().slice(0, 8)}.part`;
+  const handle = await fs.open(part, "wx"); // whatever else is there is somebody's
   try {
     let cursor: string | undefined;
     do {

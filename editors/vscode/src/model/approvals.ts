@@ -1,5 +1,11 @@
 /** Approvals that wait for an answer, of all sessions of the store. */
 import type { Approval, ApprovalOption } from "@callboard/protocol";
+import { list } from "./loose";
+import { asText } from "./text";
+
+function isFields(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
 
 export interface Approvals {
   /** The oldest first. */
@@ -23,8 +29,38 @@ function inOrder(a: Approval, b: Approval): number {
   return a.approvalId < b.approvalId ? -1 : 1;
 }
 
-/** Takes one in; false when it is there already, has ended, or does not wait. */
-export function addApproval(state: Approvals, approval: Approval): boolean {
+/** What it is about, where the server did not say so: the tool alone. */
+function nothingBut(tool: unknown): Approval["subject"] {
+  return { type: "toolCall", name: asText(tool), arguments: {} };
+}
+
+/** What a peer sends as an approval, as one that everybody here can look at; undefined where it is none. */
+function fitting(sent: unknown): Approval | undefined {
+  if (!isFields(sent)) {
+    return undefined;
+  }
+  const { approvalId, sessionId, rootId, subject, path, ...others } = sent as Partial<Approval>;
+  if (typeof approvalId !== "string" || typeof sessionId !== "string") {
+    return undefined;
+  }
+  const fit = {
+    ...others,
+    approvalId,
+    sessionId,
+    rootId: typeof rootId === "string" ? rootId : sessionId,
+    subject: isFields(subject) ? subject : nothingBut(others.tool),
+    options: list(others.options),
+    ...(path === undefined ? {} : { path: list(path) }),
+  };
+  return fit as Approval;
+}
+
+/** Takes one in; false when it is there already, has ended, does not wait, or is none. */
+export function addApproval(state: Approvals, sent: Approval): boolean {
+  const approval = fitting(sent);
+  if (!approval) {
+    return false;
+  }
   if (state.ended.has(approval.approvalId) || (approval.state ?? "pending") !== "pending") {
     return false;
   }
@@ -81,5 +117,7 @@ const KINDS = ["allow_once", "allow_session", "allow_always", "reject_once", "re
 /** The option behind a key; undefined where the approval does not offer it. */
 export function optionOf(approval: Approval, number: number): ApprovalOption | undefined {
   const kind = KINDS[number - 1];
-  return kind === undefined ? undefined : approval.options.find((option) => option.kind === kind);
+  return kind === undefined
+    ? undefined
+    : list(approval.options).find((option) => option.kind === kind);
 }

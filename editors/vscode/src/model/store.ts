@@ -1,5 +1,6 @@
 /** The sessions of the store, as lists and the status bar show them. */
 import type { Session } from "@callboard/protocol";
+import { asText } from "./text";
 
 export interface Sessions {
   readonly byId: Map<string, Session>;
@@ -26,11 +27,18 @@ export function getSession(state: Sessions, sessionId: string): Session | undefi
   return state.byId.get(sessionId);
 }
 
-/** What a peer sends in place of a session is no session. */
+/** What a peer sends in place of a session is no session; what every session has is there. */
 export function putSession(state: Sessions, session: Session): void {
-  const sent: unknown = session;
-  if (typeof sent === "object" && sent !== null && typeof session.sessionId === "string") {
-    state.byId.set(session.sessionId, session);
+  const sent = session as Partial<Session> | null | undefined;
+  if (typeof sent === "object" && sent !== null && typeof sent.sessionId === "string") {
+    const { sessionId, rootId, cwd, updatedAt } = sent;
+    const fits = [rootId, cwd, updatedAt].every((each) => typeof each === "string");
+    const fit = {
+      rootId: asText(rootId) || sessionId,
+      cwd: asText(cwd),
+      updatedAt: asText(updatedAt),
+    };
+    state.byId.set(sessionId, fits ? session : { ...session, ...fit });
   }
 }
 

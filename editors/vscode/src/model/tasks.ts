@@ -3,6 +3,7 @@ import type {
   DependencyFailure,
   Group,
   GroupConflict,
+  GroupCounts,
   GroupMember,
   GroupMessage,
   GroupTask,
@@ -215,9 +216,14 @@ export function sections(view: BoardView): SectionTasks[] {
   });
 }
 
+function countsIn(view: BoardView): Partial<GroupCounts> {
+  const { group } = view as { group?: Partial<Group> };
+  return group?.counts ?? {};
+}
+
 /** How many tasks there are, and how they stand. */
 export function countsOf(view: BoardView): string {
-  const counts = view.group?.counts ?? {};
+  const counts = countsIn(view);
   const total = counts.total ?? 0;
   const parts: [number, string][] = [
     [counts.ready ?? 0, "ready"],
@@ -237,7 +243,7 @@ export function requiredOf(view: BoardView): string | undefined {
   if (unfinished > 0) {
     return `${unfinished} required not done`;
   }
-  return (view.group?.counts.total ?? 0) > 0 ? "all that is required is done" : undefined;
+  return (countsIn(view).total ?? 0) > 0 ? "all that is required is done" : undefined;
 }
 
 export function memberLine(member: GroupMember): string {

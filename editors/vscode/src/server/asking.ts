@@ -1,5 +1,6 @@
 /** A request as the one who asks sees it: a promise. */
 import type { Requests as Methods } from "@callboard/protocol";
+import { answer } from "./answers";
 import type { RequestOptions } from "./environment";
 import { CallError } from "./errors";
 import type { Pending, Requests } from "./requests";
@@ -29,14 +30,14 @@ export function asking<M extends keyof Methods>(
       dropped: false,
       answered: (fault, result) => {
         signal?.removeEventListener("abort", giveUp);
+        const told = fault ? undefined : answer(method, params, result);
         if (fault) {
           reject(fault);
-        } else if (typeof result !== "object" || result === null || Array.isArray(result)) {
-          // All that is asked here is answered with an object.
+        } else if (!told) {
           const words = `the server gave no answer to ${method} that can be read`;
           reject(new CallError(0, words, { kind: "unreadable" }));
         } else {
-          resolve(result);
+          resolve(told);
         }
       },
     };

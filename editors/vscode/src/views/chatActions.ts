@@ -100,7 +100,9 @@ async function perform(chat: Chat, action: Action, doing: ChatDoing): Promise<vo
       await removeQueued(open, action.eventSeq);
       return;
     case "queueSteer":
-      await steerQueued(open, action.eventSeq);
+      await steerQueued(open, action.eventSeq, (text) => {
+        chat.say({ type: "insert", text });
+      });
       return;
     case "rewind":
       await vscode.commands.executeCommand("callboard.restoreCheckpoint", open.id, action.turnId);

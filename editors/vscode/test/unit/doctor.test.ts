@@ -248,8 +248,12 @@ describe("a session as a file", () => {
     };
     const wanted = { sessionId: "ses_1", format: "markdown" } as const;
     const cancelled = { isCancellationRequested: false };
+    const other = `${file}.part`;
+    await writeFile(other, "somebody's");
     assert.equal(await writeExport(app as never, wanted, file, cancelled), true);
     assert.equal(await readFile(file, "utf8"), "one\ntwo\n");
+    assert.equal(await readFile(other, "utf8"), "somebody's");
+    await rm(other);
     assert.deepEqual(await readdir(folder), ["whole.md"]);
   });
 

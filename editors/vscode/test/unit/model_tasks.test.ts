@@ -140,6 +140,7 @@ describe("the board", () => {
     assert.deepEqual(shown(view), []);
     assert.equal(countsOf(view), "0 tasks");
     assert.equal(requiredOf(view), undefined);
+    assert.equal(requiredOf({ ...view, group: {} as never }), undefined);
   });
 
   it("says when all that is required is done", () => {

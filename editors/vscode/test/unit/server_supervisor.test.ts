@@ -217,31 +217,31 @@ describe("a supervisor", () => {
   it("asks again of the next server what the last did not answer, with the same key and in order", async () => {
     const first = await servers.ready();
     ask("session/prompt", {}, { idempotencyKey: "key.1" });
-    ask("session/get", {}, { sessionId: "a" });
-    ask("session/list");
-    first.answer("session/get", "got");
+    ask("blob/read", {}, { sessionId: "a" });
+    ask("server/info");
+    first.answer("blob/read", "got");
     first.exit();
     ask("later");
     await settled();
-    assert.deepEqual(answers, [["session/get", "got"]]);
+    assert.deepEqual(answers, [["blob/read", "got"]]);
     await servers.pass(1000);
     servers.client.greet();
     assert.deepEqual(
       servers.client.sent.slice(2).map(({ method, params }) => [method, params]),
       [
         ["session/prompt", { idempotencyKey: "key.1" }],
-        ["session/list", {}],
+        ["server/info", {}],
         ["later", {}],
       ],
     );
     servers.client.answer("session/prompt", "prompted");
-    servers.client.answer("session/list", "listed");
+    servers.client.answer("server/info", "listed");
     servers.client.answer("later", "late");
     await settled();
     assert.deepEqual(answers, [
-      ["session/get", "got"],
+      ["blob/read", "got"],
       ["session/prompt", "prompted"],
-      ["session/list", "listed"],
+      ["server/info", "listed"],
       ["later", "late"],
     ]);
   });
