@@ -122,7 +122,7 @@ async function pin(app: App, sessionId: string, pinned: boolean): Promise<Sessio
 /** What is archived is out of sight: how to get it back is said where it went. */
 function offerBack(app: App, { sessionId }: Session): void {
   const undo = "Undo";
-  const said = `${called(app, sessionId)} is archived. The group Archived of the list has it.`;
+  const said = `${called(app, sessionId)} is archived. It is under Archived in the list of sessions.`;
   void vscode.window
     .showInformationMessage(said, undo)
     .then((chosen) =>

@@ -91,7 +91,7 @@ function Welcome(): JSX.Element {
           <kbd>@</kbd> adds a file to what you say.
         </li>
         <li>While an agent works, what you send waits for the end of its turn.</li>
-        <li>Nothing that needs your answer runs before you gave it.</li>
+        <li>An agent asks before it changes files or runs commands.</li>
       </ul>
     </div>
   );
