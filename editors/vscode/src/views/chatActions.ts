@@ -185,7 +185,9 @@ async function openFile(chat: Chat, file: FileLink): Promise<void> {
   // Through `vscode.open`, which also shows what is no text.
   await vscode.commands.executeCommand("vscode.open", uri, {
     ...(file.line === undefined ? {} : { selection: new vscode.Range(line, 0, line, 0) }),
-    viewColumn: chat.surface.webview.options.enableForms ? undefined : vscode.ViewColumn.One,
+    // Not over the chat that it was asked from.
+    viewColumn:
+      chat.surface.place === "editor" ? vscode.ViewColumn.Beside : vscode.ViewColumn.Active,
   });
 }
 

@@ -2,6 +2,7 @@
 import * as vscode from "vscode";
 import type { Tracked } from "../changes";
 import type { ChangedFile } from "../model/changes";
+import { inside } from "../disk";
 import { plural } from "../model/loose";
 import { message, oneLine } from "../model/text";
 import { putBack } from "../reverting";
@@ -63,6 +64,34 @@ async function told(
   }
 }
 
+/** So many names of files stand in a question. */
+const ASKED = 20;
+
+/**
+ * Whether files that lie elsewhere than in the folders of this window are to be written, too. A session may come
+ * from anywhere, and with it the folder that it says it works in.
+ */
+async function mayWrite(files: readonly ChangedFile[]): Promise<boolean> {
+  const folders = (vscode.workspace.workspaceFolders ?? []).map(({ uri }) => uri.fsPath);
+  const elsewhere: string[] = [];
+  for (const { path } of files) {
+    if (!(await inside(path, folders))) {
+      elsewhere.push(oneLine(path, 200));
+    }
+  }
+  if (elsewhere.length === 0) {
+    return true;
+  }
+  const go = "Put Back";
+  const more = elsewhere.length > ASKED ? [`and ${elsewhere.length - ASKED} more`] : [];
+  const chosen = await vscode.window.showWarningMessage(
+    `Put back ${plural(elsewhere.length, "file")} outside of the folders of this window?`,
+    { modal: true, detail: [...elsewhere.slice(0, ASKED), ...more].join("\n") },
+    go,
+  );
+  return chosen === go;
+}
+
 /**
  * Puts back what files were before, as far as that can be done, and says what could not.
  * @returns whether anything was settled
@@ -71,6 +100,9 @@ async function told(
 export async function reject(tracked: Tracked, files: readonly ChangedFile[]): Promise<boolean> {
   if (files.length === 0) {
     mention("nothing is new");
+    return false;
+  }
+  if (!(await mayWrite(files))) {
     return false;
   }
   await tracked.whole(files);
