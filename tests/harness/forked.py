@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from multiprocessing.context import ForkServerProcess
@@ -30,6 +31,8 @@ _IMPORTED = [
     "yaml",
 ]
 _FORKING = multiprocessing.get_context("forkserver")
+_STARTING = threading.Lock()
+"""Tests start servers in threads, too; the environment is that of all of them."""
 
 
 def _serve(pipes: tuple[Any, Any, Any], environ: dict[str, str], arguments: list[str]) -> None:
@@ -71,14 +74,15 @@ def _start_the_first() -> None:
     _FORKING.set_forkserver_preload(_IMPORTED)
     from multiprocessing.forkserver import ensure_running
 
-    before = os.environ.get(faultpoints.VARIABLE)
-    os.environ[faultpoints.VARIABLE] = _NEVER
-    try:
-        ensure_running()
-    finally:
-        os.environ.pop(faultpoints.VARIABLE)
-        if before is not None:
-            os.environ[faultpoints.VARIABLE] = before
+    with _STARTING:
+        before = os.environ.get(faultpoints.VARIABLE)
+        os.environ[faultpoints.VARIABLE] = _NEVER
+        try:
+            ensure_running()
+        finally:
+            os.environ.pop(faultpoints.VARIABLE)
+            if before is not None:
+                os.environ[faultpoints.VARIABLE] = before
 
 
 class ForkedProcess:
