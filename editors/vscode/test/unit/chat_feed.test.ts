@@ -339,7 +339,7 @@ describe("a change", () => {
     await open();
     server.tell("session", asks(1), ID);
     const changed = {
-      path: "/work/a.py",
+      path: "/project/a.py",
       operation: "modify",
       diff: "@@ -1 +1 @@\n-a\n+b\n",
       added: 1,
@@ -364,7 +364,7 @@ describe("a change", () => {
       return card?.changes[0]?.verdict;
     };
     assert.equal(verdict(), "pending");
-    const files = { "/work/a.py": { through: log.length, verdict: "rejected" } };
+    const files = { "/project/a.py": { through: log.length, verdict: "rejected" } };
     server.app.putSession(
       sessionOf(ID, { metadata: { "callboard.review": { sessionId: ID, through: 0, files } } }),
     );

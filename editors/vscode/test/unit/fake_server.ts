@@ -138,7 +138,7 @@ export class FakeServer {
           };
         },
         initialize: () => ({}),
-        folders: () => ["/work"],
+        folders: () => ["/project"],
         now: () => this.clock.now,
         later: this.clock.later,
       },
@@ -193,7 +193,7 @@ export function sessionOf(sessionId: string, more: Partial<Session> = {}): Sessi
   return {
     sessionId,
     rootId: sessionId,
-    cwd: "/work",
+    cwd: "/project",
     profile: "default",
     mode: "work",
     status: "idle",

@@ -36,7 +36,7 @@ describe("an approval", () => {
   it("of a command shows all of it, where it runs, and what each answer does", () => {
     const long = `make all &&\n  rm -rf ${"x".repeat(30_000)}`;
     const shown = of(
-      { type: "command", command: long, cwd: "/work" },
+      { type: "command", command: long, cwd: "/project" },
       {
         risk: "high",
         reason: "a rule\nasks about it",
@@ -46,7 +46,7 @@ describe("an approval", () => {
         ],
       },
     );
-    assert.deepEqual(shown.subject, { type: "command", command: long, cwd: "/work" });
+    assert.deepEqual(shown.subject, { type: "command", command: long, cwd: "/project" });
     assert.deepEqual(
       [shown.kind, shown.title, shown.risk, shown.who, shown.reason],
       ["permission", "Do it", "high", "docs", "a rule\nasks about it"],

@@ -153,7 +153,7 @@ export class FakeServers {
         return client;
       },
       initialize: () => ({ hello: true }) as InitializeParams,
-      folders: () => ["/work"],
+      folders: () => ["/project"],
       now: () => this.#time,
       later: (ms, fn) => {
         const timer: Timer = { at: this.#time + ms, fn };

@@ -548,7 +548,7 @@ describe("a supervisor", () => {
       const client = await servers.begin();
       client.exit({ stderr: [said] });
       assert.equal(servers.supervisor.state, "failed");
-      for (const words of ["was not found", "/work", "pip install callboard"]) {
+      for (const words of ["was not found", "/project", "pip install callboard"]) {
         assert.ok(servers.supervisor.failure?.message.includes(words), words);
       }
     });

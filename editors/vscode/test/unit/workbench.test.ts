@@ -212,7 +212,7 @@ describe("notifications", () => {
   it("make no link of what a model says", async () => {
     sessions[0] = sessionOf("ses_1", { title: "[all](command:callboard.approveOnce)" });
     server.app.putSession(sessions[0]);
-    const subject = { type: "command", command: "[a](command:b)", cwd: "/work" } as const;
+    const subject = { type: "command", command: "[a](command:b)", cwd: "/project" } as const;
     await asked(asks("apr_1", { subject }));
     assert.doesNotMatch(stub.shown[0]?.message ?? "", /\]\(/);
     assert.deepEqual(stub.shown[0]?.items, ["Deny", "Show"]);
@@ -313,15 +313,15 @@ describe("context keys", () => {
 
 describe("the listing", () => {
   it("asks for the folder's own only where the newest of all leave some out", async () => {
-    const listing = new SessionListing(server.app, () => ["/work"]);
+    const listing = new SessionListing(server.app, () => ["/project"]);
     await started();
     await listing.follow();
-    assert.equal(server.asked.filter(({ params }) => params["cwd"] === "/work").length, 0);
+    assert.equal(server.asked.filter(({ params }) => params["cwd"] === "/project").length, 0);
     server.app.sessions.more = true;
     server.app.sessions.listings += 1;
     await listing.follow();
     await listing.follow();
-    assert.equal(server.asked.filter(({ params }) => params["cwd"] === "/work").length, 1);
+    assert.equal(server.asked.filter(({ params }) => params["cwd"] === "/project").length, 1);
   });
 
   it("goes on page by page, and knows when it is at the end", async () => {
@@ -333,7 +333,7 @@ describe("the listing", () => {
       archived === true || cwd !== undefined
         ? { data: [], nextCursor: null }
         : pages[(cursor as string | undefined) ?? ""];
-    const listing = new SessionListing(server.app, () => ["/work"]);
+    const listing = new SessionListing(server.app, () => ["/project"]);
     await started();
     assert.equal(listing.more, true);
     await listing.next(false);
@@ -415,7 +415,7 @@ describe("the view of sessions", () => {
   let tree: SessionsTree;
 
   async function opened(): Promise<void> {
-    stub.folders = [{ uri: Uri.file("/work"), name: "work" }];
+    stub.folders = [{ uri: Uri.file("/project"), name: "work" }];
     tree = new SessionsTree(context as never, server.app);
     // The names of the folders come from the disk.
     for (let turn = 0; tree.folders.length === 0 && turn < 10_000; turn += 1) {
