@@ -162,10 +162,18 @@ export class PromptContext implements vscode.Disposable {
     return places.map(itemOf);
   }
 
-  /** The prompt is on its way. Where the person is was told by it, and is not told again. */
-  sent(): void {
-    this.#added.clear();
-    this.#off = this.#hereKey();
+  /** These went along with a prompt. Where the person is was told by it, and is not told again. */
+  sent(items: readonly ContextItem[]): void {
+    const told = new Set(items.map((item) => JSON.stringify(item)));
+    const went = (place: Place): boolean => told.has(JSON.stringify(itemOf(place)));
+    for (const [id, place] of this.#added) {
+      if (went(place)) {
+        this.#added.delete(id);
+      }
+    }
+    if (this.#here && went(this.#here)) {
+      this.#off = this.#hereKey();
+    }
     this.changed();
   }
 

@@ -14,9 +14,12 @@ export async function say(chat: Chat, text: string, delivery: Delivery): Promise
     throw new CallError(0, "There is nothing to send.");
   }
   if (!chat.open) {
-    const sessionId = await newSession(chat.app);
-    chat.show(sessionId);
-    chat.app.focused = sessionId;
+    // What is said while a session begins is said to that one.
+    const sessionId = await (beginning.get(chat.app) ?? newSession(chat.app));
+    if (!chat.open) {
+      chat.show(sessionId);
+      chat.app.focused = sessionId;
+    }
   }
   const { open } = chat;
   if (!open) {
@@ -24,17 +27,32 @@ export async function say(chat: Chat, text: string, delivery: Delivery): Promise
   }
   const context = chat.context.items();
   const result = await open.prompt({ text, delivery, context });
-  chat.context.sent();
+  chat.context.sent(context);
   if (result.warning != null) {
     void vscode.window.showWarningMessage(message(result.warning, 300));
   }
 }
+
+/** Sessions that have been asked for and are not there yet. */
+const beginning = new WeakMap<App, Promise<string>>();
 
 /**
  * Begins a session in a folder of this window; asks which when there are several.
  * @throws CallError
  */
 export async function newSession(app: App): Promise<string> {
+  const begun = begin(app);
+  beginning.set(app, begun);
+  try {
+    return await begun;
+  } finally {
+    if (beginning.get(app) === begun) {
+      beginning.delete(app);
+    }
+  }
+}
+
+async function begin(app: App): Promise<string> {
   const cwd = await folderFor();
   // What the person has opened beside it belongs to the work.
   const additionalDirectories = folders()
