@@ -149,4 +149,6 @@ def drive_the_board(window):
     )
     window.screenshot("team-board")
     window.reload()
+    # When VS Code keeps which tabs are open is its own affair: some seconds later.
+    window.command("Callboard: Open the Task Board")
     on_board(window, "Write it down")

@@ -71,11 +71,14 @@ const ASKED = 20;
  * Whether files that lie elsewhere than in the folders of this window are to be written, too. A session may come
  * from anywhere, and with it the folder that it says it works in.
  */
-async function mayWrite(files: readonly ChangedFile[]): Promise<boolean> {
+async function mayWrite(tracked: Tracked, files: readonly ChangedFile[]): Promise<boolean> {
   const folders = (vscode.workspace.workspaceFolders ?? []).map(({ uri }) => uri.fsPath);
   const elsewhere: string[] = [];
-  for (const { path } of files) {
-    if (!(await inside(path, folders))) {
+  for (const file of files) {
+    const { path } = file;
+    // What lies in no folder of the session is not written, whatever is answered.
+    const may = await inside(path, tracked.foldersOf(file));
+    if (may !== undefined && (await inside(path, folders)) === undefined) {
       elsewhere.push(oneLine(path, 200));
     }
   }
@@ -102,7 +105,7 @@ export async function reject(tracked: Tracked, files: readonly ChangedFile[]): P
     mention("nothing is new");
     return false;
   }
-  if (!(await mayWrite(files))) {
+  if (!(await mayWrite(tracked, files))) {
     return false;
   }
   await tracked.whole(files);
