@@ -545,7 +545,7 @@ describe("a line of the view", () => {
     const text = tooltipOf(it, look);
     for (const part of [
       "Model: a/b",
-      "Folder: /work",
+      "Folder: /project",
       "Changed: 3 m ago",
       "Usage: not known",
       "Queue: 2",
