@@ -16,7 +16,7 @@ export async function say(chat: Chat, text: string, delivery: Delivery): Promise
   if (!chat.open) {
     // What is said while a session begins is said to that one.
     const sessionId = await (beginning.get(chat.app) ?? newSession(chat.app));
-    if (!chat.open) {
+    if (chat.sessionId === undefined) {
       chat.show(sessionId);
       chat.app.focused = sessionId;
     }
