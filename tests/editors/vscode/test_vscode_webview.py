@@ -701,8 +701,10 @@ def test_files_are_found_and_chosen_by_keys(open_webview, quiet, everything):
     page = chat.page
     field = page.get_by_role("textbox")
     field.press_sequentially("look at me@home and @par")
-    chat.wait_for(lambda: chat.said("findFiles"), "it asks for files")
-    assert last_said(chat, "findFiles")["query"] == "par"
+    chat.wait_for(
+        lambda: [said["query"] for said in chat.said("findFiles")][-1:] == ["par"],
+        "it asks for the files of the whole word",
+    )
     files = [{"label": f"src/parser{n}.py", "path": f"/w/src/parser{n}.py"} for n in range(3)]
     chat.post({"type": "files", "query": "pa", "files": [{"label": "late", "path": "late"}]})
     chat.post({"type": "files", "query": "par", "files": files})
