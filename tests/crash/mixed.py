@@ -18,7 +18,7 @@ from typing import Any
 from fsync_floor import Floor, measured
 
 from harness.invariants import Broken, check_file, check_session, hold
-from harness.process import RpcError, ServerProcess, scenario
+from harness.process import PATIENCE_S, RpcError, ServerProcess, scenario
 
 TIMED = (str(Path(__file__).with_name("timed_server.py")), "serve")
 SCENE = """
@@ -89,7 +89,7 @@ class Client(ServerProcess):
     def subscribe(self, begin: str) -> None:
         self.call("event/subscribe", scope={"kind": "all"}, **{"from": begin})
 
-    def receive(self, timeout: float = 30.0) -> dict[str, Any]:
+    def receive(self, timeout: float = PATIENCE_S) -> dict[str, Any]:
         message = super().receive(timeout)
         self.seen.clear()
         if message.get("method") == "event/batch":

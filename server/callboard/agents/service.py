@@ -153,7 +153,8 @@ class Agents:
         """Makes a child, and starts its first turn as soon as there is room for it.
 
         Raises invalidParams, messageTooLarge, profileNotFound, modelUnavailable, taskNotFound, and what
-        `spawning.spawn` does. What was made stays, and runs, whatever becomes of the caller.
+        `spawning.spawn` does; agentNotFound when somebody has deleted the child by now. What was made stays,
+        and runs, whatever becomes of the caller.
         """
         request = await self._examiner.examine(caller, wanted)
 
@@ -166,12 +167,14 @@ class Agents:
 
         async def work() -> str:
             child_id = await self._log.transact(commit)
-            await self._dispatcher.wake(child_id)
+            try:
+                await self._dispatcher.wake(child_id)
+            except CallboardError as error:
+                if error.kind != "sessionNotFound":  # it is deleted already
+                    raise
             return child_id
 
-        child = find(self._log.glance, await self._durably(work()))
-        assert child is not None
-        return child
+        return self.agent(await self._durably(work()))
 
     # --- messages ---
 

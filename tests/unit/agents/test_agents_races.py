@@ -62,6 +62,27 @@ async def test_coordination_23_whoever_speaks_to_a_child_while_it_is_made_finds_
         assert await every_order(scene, *(t.host for t in ts), most=most) > ENOUGH
 
 
+@WAYS
+@IN_HOSTS
+async def test_whoever_deletes_a_child_while_it_is_made_is_told_apart_from_a_fault(
+    tmp_path: Path, hosts: int, most: int
+) -> None:
+    async with troupes(tmp_path, Cast(), hosts) as ts:
+        first, last = ts[0], ts[-1]
+
+        async def deletes(root: str) -> None:
+            await last.host.sessions.delete(await born(last, root, "one"), by=CLIENT)
+
+        async def scene(race: Race) -> None:
+            root = await first.root()
+            made, deleted = await race(first.spawn(root, "one", "the brief"), deletes(root))
+            assert deleted is None
+            assert refused([made]) in ([], ["agentNotFound"])
+            assert first.agents.children(root) == ()
+
+        assert await every_order(scene, *(t.host for t in ts), most=most) > ENOUGH
+
+
 def _waits(t: Troupe, session_id: str) -> int:
     return t.host.log.glance("SELECT count(*) FROM inbox WHERE session_id = ?", session_id)[0][0]
 

@@ -16,7 +16,7 @@ from interrupts_kit import after, allow
 from callboard.agents.naming import MAX_CHARS, clean_name
 from callboard.host import Host
 from callboard_rpc.errors import CallboardError
-from harness.inside import CLIENT
+from harness.inside import CLIENT, pending
 from harness.puppets import Pause, calls, of, pauses, results, speaks, the_end
 
 pytestmark = pytest.mark.anyio
@@ -289,8 +289,7 @@ async def test_limits_one_that_waits_for_an_approval_after_a_restart_takes_no_sl
     async with troupe(tmp_path, cast, environ=environ) as t:
         root = await t.root()
         one = await t.spawn(root, "one")
-        while not (await t.host.approvals.page(state="pending"))[0]:
-            await t.host.log.moved(t.host.log.head)
+        await pending(t.host)
     async with troupe(tmp_path, cast, environ=environ) as t:
         assert t.child(root, "one").status == "running"
         assert (await t.ended(await t.spawn(root, "two"))).status == "completed"

@@ -12,7 +12,7 @@ from callboard.agents.examining import Caller, Wanted
 from callboard_rpc.approvals import Approval
 from callboard_rpc.common import UNSET
 from callboard_rpc.errors import CallboardError
-from harness.inside import CLIENT
+from harness.inside import CLIENT, pending
 from harness.puppets import Pause, Scene, calls, of, results, speaks
 
 pytestmark = pytest.mark.anyio
@@ -28,9 +28,7 @@ def spawns(name: str, **more: Any) -> Scene:
 
 async def asked(t: Troupe) -> Approval:
     """The one approval that is asked for."""
-    while not (found := (await t.host.approvals.page(state="pending"))[0]):
-        await t.host.log.moved(t.host.log.head)
-    (approval,) = found
+    (approval,) = await pending(t.host)
     return approval
 
 

@@ -12,7 +12,7 @@ from callboard.sessions.projection import SQL
 from callboard_rpc.common import TextContent
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import MemberRemoved
-from harness.inside import CLIENT
+from harness.inside import CLIENT, pending, until
 from harness.puppets import Pause, calls, fails, of, pauses, speaks
 
 pytestmark = pytest.mark.anyio
@@ -271,9 +271,7 @@ async def test_rooms_a_parked_turn_stays_its_agent_s_over_a_restart(tmp_path: Pa
     async with stage(tmp_path, Actors(beta=[calls(write)])) as s:
         room = await s.room("alpha", "beta")
         await s.say(room, "@beta write")
-        while not (found := (await s.host.approvals.page(state="pending"))[0]):
-            await s.host.log.moved(s.host.log.head)
-        (approval,) = found
+        (approval,) = await pending(s.host)
         assert [step.name for step in approval.path] == ["beta"]
         await s.say(room, "and you?")
     async with stage(tmp_path, Actors(beta=[speaks("it is written, @alpha")])) as s:
@@ -309,8 +307,7 @@ async def test_rooms_the_queue_shows_what_waits_and_a_mention_is_no_prompt_to_re
         s.host.dispatcher.wake_here = held  # type: ignore[method-assign]
         await s.say(room, "go")
         stop.set()
-        while not await s.mentions(room):
-            await s.host.log.moved(s.host.log.head)
+        await until(s.host, lambda: s.mentions(room))
         (waiting,), _ = await s.host.queue.page(room)
         assert (waiting.kind, waiting.author.name) == ("mention", "alpha")
         assert waiting.content == (TextContent(text="@beta"),)

@@ -21,7 +21,7 @@ from callboard.sessions.telling import RunListeners
 from callboard_rpc.common import UNSET, MessageId, TextContent
 from callboard_rpc.events import Author, Delivered, Directive, Message, Summary
 from harness.exports import lines_of, recounted, sealed
-from harness.inside import CLIENT
+from harness.inside import CLIENT, until
 from harness.puppets import Pause, calls, of, pauses, speaks
 
 pytestmark = pytest.mark.anyio
@@ -189,8 +189,11 @@ async def test_rooms_a_mention_that_nobody_has_answered_goes_on_after_a_restart(
 
         s.host.dispatcher.wake_here = once  # type: ignore[method-assign]
         await s.say(room, "go")
-        while not of(await s.log(room), "turn_finished"):
-            await s.host.log.moved(s.host.log.head)
+
+        async def finished() -> list[Any]:
+            return of(await s.log(room), "turn_finished")
+
+        await until(s.host, finished)
     async with stage(tmp_path) as s:
         await s.rest(room)
         assert await s.turns(room) == ["alpha", "beta"]

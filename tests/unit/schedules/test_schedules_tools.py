@@ -9,7 +9,7 @@ from schedules_kit import START, Stage, stage
 from callboard.agents.examining import Caller, Wanted
 from callboard.schedules.tools import SCHEDULE_TOOLS
 from callboard_rpc.schedules import Schedule
-from harness.inside import CLIENT
+from harness.inside import CLIENT, pending
 from harness.puppets import calls, of, results, speaks, texts
 
 pytestmark = pytest.mark.anyio
@@ -340,12 +340,8 @@ async def test_schedules_approvals_of_a_turn_of_the_clock_park_or_are_refused_by
             assert of(log, "approval_request") == []
         else:
             await s.until(schedule, "running")
-            while not of(await s.log(session_id), "approval_request"):
-                await s.host.log.moved(s.host.log.head)
-            (asked,) = of(await s.log(session_id), "approval_request")
-            await s.host.approvals.answer(
-                asked.approval.approval_id, "allow_once", by=CLIENT, via="client"
-            )
+            (asked,) = await pending(s.host)
+            await s.host.approvals.answer(asked.approval_id, "allow_once", by=CLIENT, via="client")
             await s.until(schedule, "completed")
             assert (tmp_path / "made").exists()
 
@@ -357,9 +353,7 @@ async def test_schedules_a_person_is_asked_as_ever_where_the_clock_is_refused(
         session_id = await s.session()
         s.puppet.scenes[:0] = [calls(ASKS), speaks("done.")]
         await s.say(session_id, "go")
-        while not of(await s.log(session_id), "approval_request"):
-            await s.host.log.moved(s.host.log.head)
-        (asked,) = of(await s.log(session_id), "approval_request")
-        option = asked.approval.options[-1].option_id
-        await s.host.approvals.answer(asked.approval.approval_id, option, by=CLIENT, via="client")
+        (asked,) = await pending(s.host)
+        option = asked.options[-1].option_id
+        await s.host.approvals.answer(asked.approval_id, option, by=CLIENT, via="client")
         await s.idle(session_id)

@@ -21,7 +21,7 @@ from callboard.sessions import transfer
 from callboard.sessions.transcript import Transcript
 from callboard_rpc.errors import CallboardError
 from harness.exports import Lines, event_of, lines_of, long_session, recounted, sealed
-from harness.inside import CLIENT, host_in, idle, new_session, say
+from harness.inside import CLIENT, host_in, idle, new_session, say, until
 
 pytestmark = pytest.mark.anyio
 
@@ -543,8 +543,9 @@ async def test_a_cancelled_import_is_taken_back(tmp_path: Path) -> None:
         work.cancel()
         with pytest.raises(asyncio.CancelledError):
             await work
-        while (await host.log.query("SELECT count(*) FROM imports"))[0][0]:
-            await host.log.moved(host.log.head)
+        await until(
+            host, lambda: host.log.query("SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM imports)")
+        )
         assert await host.log.query("SELECT type FROM events") == [("session_deleted",)]
         assert (await host.importing.run(text)).events == 2_000
         await host.sessions.delete("ses_01long", by=CLIENT)

@@ -18,7 +18,7 @@ from callboard.sessions.recovery import conclude, seize_runs
 from callboard.turns.reservation import AlreadyRunning, Reserved, assert_fence
 from callboard_rpc.common import Actor, TurnId
 from callboard_rpc.events import CancelRequested, SessionCreated
-from harness.inside import CLIENT, host_in, idle, log_of, new_session, say
+from harness.inside import CLIENT, host_in, idle, log_of, new_session, say, until
 from harness.process import scenario
 
 pytestmark = pytest.mark.anyio
@@ -58,8 +58,10 @@ def _gone(_: int, __: str) -> Life:
 
 
 async def _started(host: Host, session_id: str) -> None:
-    while "ack" not in [r.type for r in await log_of(host, session_id)]:
-        await host.log.moved(host.log.head)
+    async def acknowledged() -> bool:
+        return "ack" in [r.type for r in await log_of(host, session_id)]
+
+    await until(host, acknowledged)
 
 
 async def _beats(host: Host) -> dict[str, str]:

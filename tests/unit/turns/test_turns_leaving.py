@@ -2,7 +2,6 @@
 have left, since that would be interrupted when it goes (specs/session-messaging.md 10)."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from callboard.host import Host
 from callboard.sessions.identity import Life
 from callboard.sessions.presence import Presence
 from callboard_rpc.approvals import Approval
-from harness.inside import CLIENT
+from harness.inside import CLIENT, until
 
 pytestmark = pytest.mark.anyio
 
@@ -36,15 +35,6 @@ ACT = tool("act", returns("acted"), "write")
 
 def _gone(_: int, __: str) -> Life:
     return "gone"
-
-
-async def _until(host: Host, holds: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        while True:
-            head = host.log.head
-            if await holds():
-                return
-            await host.log.moved(head)
 
 
 async def _asked(on: Stage, session_id: str) -> Approval:
@@ -114,7 +104,7 @@ async def test_a_host_that_goes_soon_leaves_it_to_others_to_end_the_time_of_what
         assert (await on.host.approvals.get(approval.approval_id)).state == "pending"
         assert shape(await on.log(session_id))[-1] == "turn_parked"
     async with stage(tmp_path, tools=[ACT]) as on:  # one that stays does it
-        await _until(on.host, lambda: _has(on, session_id, "turn_finished"))
+        await until(on.host, lambda: _has(on, session_id, "turn_finished"))
         assert [
             d.resolution.outcome for d in of(await on.log(session_id), "approval_decision")
         ] == ["expired"]
@@ -178,7 +168,7 @@ async def test_an_answer_whose_giver_is_gone_before_it_is_committed_wakes_all_th
         )
         await asyncio.wait({giving})
         assert giving.cancelled()
-        await _until(on.host, lambda: _has(on, session_id, "turn_finished"))
+        await until(on.host, lambda: _has(on, session_id, "turn_finished"))
         assert [r.text for r in of(await on.log(session_id), "tool_result")] == ["acted now"]
 
 
@@ -252,7 +242,7 @@ async def test_messaging_10_a_prompt_of_a_host_that_died_is_for_one_that_stays(
         forget = "DELETE FROM hosts WHERE host_id = ?"
         await on.host.log.transact(lambda tx: tx.execute(forget, dead.host.host_id))
         pause.open.set()
-        await _until(on.host, lambda: _has(on, session_id, "turn_finished"))
+        await until(on.host, lambda: _has(on, session_id, "turn_finished"))
         await on.host.dispatcher.wake(session_id)
         if leaves:
             assert started(await on.log(session_id)) == ["prompt"]
@@ -272,5 +262,5 @@ async def test_execution_40_a_host_that_goes_soon_sees_to_its_own_deliveries_beh
         await on.host.inbox.authorise(session_id, first)
         await on.host.inbox.leases.claim(session_id, "elsewhere", lease_s=0.05)
         await send(on, session_id, "news")
-        await _until(on.host, lambda: _has(on, session_id, "turn_finished"))
+        await until(on.host, lambda: _has(on, session_id, "turn_finished"))
         assert received(await on.log(session_id)) == ["claimed", "news"]
