@@ -272,6 +272,7 @@ def test_the_mode_is_set_and_picked(editor):
     editor.wait_for(
         lambda: ask(editor, "session/get", sessionId=session)["session"]["mode"] == "plan"
     )
+    wait_told(editor, "the mode is plan now")
     editor.command("Callboard mode")
     wait_for_list(editor, "Mode of «Modes»", "  ask", "* plan", "  work")
     go_to(editor, "  work")
