@@ -7,20 +7,6 @@ import pytest
 from harness.scripted_team import FEATURES, SCENARIO
 
 
-def set_pane(window, name, *, is_open):
-    """Opens or closes a view of the side bar. While views are laid out anew a click may miss, so it is tried
-    until the view is as it should be."""
-    header = window.pane(name).locator(".pane-header")
-
-    def done():
-        if header.get_attribute("aria-expanded") == str(is_open).lower():
-            return True
-        header.locator(".title").click()
-        return False
-
-    window.wait_for(done, f"{name} to be {'open' if is_open else 'closed'}")
-
-
 def has_row(window, pane, pattern):
     window.wait_for(
         lambda: any(re.search(pattern, row) for row in window.rows(pane)),
@@ -56,7 +42,7 @@ def test_a_team_is_led_from_its_tree_and_from_its_board(window):
 
 
 def lead_from_the_tree(window):
-    set_pane(window, "Agents", is_open=True)
+    window.unfold("Agents")
     window.wait_for(
         lambda: "has no agents below it" in window.pane("Agents").inner_text(), "no agents"
     )
@@ -67,7 +53,7 @@ def lead_from_the_tree(window):
     window.wait_for(
         lambda: selected.get_attribute("aria-selected") == "true", "the session to be selected"
     )
-    set_pane(window, "Sessions", is_open=False)
+    window.unfold("Sessions", fold=True)
     has_row(window, "Agents", "asker ?waits for a reply")
     has_row(window, "Agents", r"asks: Which of the two\?")
     has_row(window, "Agents", r"sleeper ?running \d+ s")
@@ -121,8 +107,8 @@ def drive_the_board(window):
         lambda: board(window).locator(".column.done [data-task]").count() == 1, "it is done"
     )
     assert window.axe(board(window)) == []
-    set_pane(window, "Agents", is_open=False)
-    set_pane(window, "Tasks", is_open=True)
+    window.unfold("Agents", fold=True)
+    window.unfold("Tasks")
     has_row(window, "Tasks", r"Ready \(1\)")
     has_row(window, "Tasks", "Write it down ?required")
     window.act(window.row("Tasks", "Write it down"), "Claim")

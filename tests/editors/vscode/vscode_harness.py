@@ -342,6 +342,20 @@ class Window:
             has=self.page.locator(f'.pane-header[aria-label^="{name}"]')
         )
 
+    def unfold(self, pane: str, *, fold: bool = False) -> None:
+        """Shows a view of the side bar that is folded, or folds it. While views are laid out anew a click may
+        miss, so it is tried until the view is as it should be."""
+        header = self.pane(pane).locator(".pane-header")
+        wanted = "false" if fold else "true"
+
+        def done() -> bool:
+            if header.get_attribute("aria-expanded") == wanted:
+                return True
+            header.locator(".title").click()
+            return False
+
+        self.wait_for(done, f"{pane}, {'folded' if fold else 'unfolded'}")
+
     def rows(self, pane: str) -> list[str]:
         """What the drawn rows of a tree say: label, then description."""
         labels = self.pane(pane).locator(".monaco-list-row .monaco-icon-label")
