@@ -245,7 +245,7 @@ def test_a_card_that_cannot_be_drawn_leaves_the_others(open_webview, quiet):
     chat.faults.clear()  # the page says to its console why the card was not drawn
 
 
-PHASES: list[tuple[dict[str, Any], str, list[tuple[str, str]]]] = [
+PHASES: list[tuple[dict[str, Any], str, list[tuple[str, str | None]]]] = [
     (
         {"state": "none"},
         "No session is open here",
@@ -257,6 +257,7 @@ PHASES: list[tuple[dict[str, Any], str, list[tuple[str, str]]]] = [
         "its last words",
         [
             ("Restart", "callboard.restartServer"),
+            ("Settings", "callboard.serverSettings"),
             ("Show log", "callboard.showLog"),
             ("Doctor", "callboard.doctor"),
         ],
@@ -270,9 +271,10 @@ PHASES: list[tuple[dict[str, Any], str, list[tuple[str, str]]]] = [
     (
         {"state": "lost", "message": "not in this store"},
         "not in this store",
-        [("Open a session", "callboard.searchSessions")],
+        [("Try again", None), ("Open a session", "callboard.searchSessions")],
     ),
 ]
+"""How the server or the session stands, a part of what is said of it, and the ways out; None asks again."""
 
 
 @pytest.mark.parametrize("cards", [False, True])
@@ -290,7 +292,10 @@ def test_there_is_always_something_and_a_way_out(open_webview, quiet, cards):
         assert ("said before" in chat.text()) == cards
         for label, command in ways:
             chat.page.get_by_role("button", name=label).click()
-            assert last_said(chat, "command") == {"type": "command", "command": command}
+            if command is None:
+                assert last_said(chat, "retry") == {"type": "retry"}
+            else:
+                assert last_said(chat, "command") == {"type": "command", "command": command}
         if not cards:
             assert chat.axe() == []
 
@@ -544,6 +549,23 @@ def test_an_approval_is_answered_by_nothing_but_a_choice(open_webview, quiet, ev
     chat.wait_for(lambda: card.count() == 0, "it is one line")
     assert "Denied by me: use the trash" in chat.text()
     assert chat.axe() == []
+
+
+def test_answers_of_an_approval_take_three_lines_in_a_narrow_view(open_webview, quiet, everything):
+    asked = next(card for card in everything["cards"] if card["id"] == "c6")
+    never = {"number": 6, "optionId": "never", "label": "Always reject `find` in /var/cache/parser",
+             "short": "never", "allows": False, "lasts": True}  # fmt: skip
+    asked["approval"]["choices"].append(never)
+    asked["speaker"] = "Agent"
+    chat = shown(open_webview, quiet | {"cards": [asked]}, theme="light", size=(300, 900))
+    settle(chat, "ask1")
+    tops = chat.page.locator("[data-approval=ask1] .choice").evaluate_all(
+        "(all) => all.map((it) => Math.round(it.getBoundingClientRect().top))"
+    )
+    assert len(tops) == 6
+    assert len(set(tops)) == 3
+    assert chat.axe() == []
+    chat.screenshot("webview-approval-light-300")
 
 
 def test_a_question_of_an_agent_below_is_answered_in_words(open_webview, quiet, everything):

@@ -331,6 +331,24 @@ describe("an approval", () => {
     });
     assert.deepEqual(server.app.approvals.pending, []);
   });
+
+  it("that was answered in another window of this editor is told so", async () => {
+    const asking = approval("apr_1", {
+      options: [{ optionId: "yes", name: "Allow", kind: "allow_once" }],
+    });
+    server.answers["approval/answer"] = () => {
+      const by = { kind: "client", id: "vscode_0a1b", name: "Code" };
+      const resolution = { outcome: "allowed", by, via: "method", at: "" };
+      throw new CallError(-31302, "it was answered", { kind: "alreadyResolved", resolution });
+    };
+    const option = asking.options[0];
+    assert.ok(option);
+    const answered = await server.app.answer(asking, option);
+    assert.deepEqual(answered, {
+      taken: false,
+      message: "apr_1 was allowed by you in another window already",
+    });
+  });
 });
 
 describe("a change", () => {
