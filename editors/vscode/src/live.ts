@@ -80,6 +80,9 @@ export class Live {
           live = true;
           this.fetch();
         },
+        onStalled: (fault) => {
+          this.#told(explain(fault));
+        },
         onLost: (fault) => {
           const lost = kindOf(fault);
           // A cursor that never was of use is not asked for again and again.

@@ -116,7 +116,12 @@ def drive_the_board(window):
         lambda: board(window).locator(".column.active [data-task]").count() == 1, "it is claimed"
     )
     window.screenshot("team-board")
+    root = board(window).evaluate("() => document.body.dataset.root")
+    window.wait_for(lambda: window.keeps_tab(root), "the tab of the board in what is kept")
     window.reload()
-    # When VS Code keeps which tabs are open is its own affair: some seconds later.
-    window.command("Callboard: Open the Task Board")
+    # By itself.
     on_board(window, "Write it down")
+    assert board(window).evaluate("() => document.body.dataset.root") == root
+    window.wait_for(
+        lambda: board(window).locator(".column.active [data-task]").count() == 1, "it as it was"
+    )

@@ -133,7 +133,7 @@ def test_a_card_that_cannot_be_drawn_leaves_the_others(open_webview, quiet):
     chat.faults.clear()  # the page says to its console why the card was not drawn
 
 
-PHASES: list[tuple[dict[str, Any], str, list[tuple[str, str]]]] = [
+PHASES: list[tuple[dict[str, Any], str, list[tuple[str, str | None]]]] = [
     (
         {"state": "none"},
         "No session is open here",
@@ -145,6 +145,7 @@ PHASES: list[tuple[dict[str, Any], str, list[tuple[str, str]]]] = [
         "its last words",
         [
             ("Restart", "callboard.restartServer"),
+            ("Settings", "callboard.serverSettings"),
             ("Show log", "callboard.showLog"),
             ("Doctor", "callboard.doctor"),
         ],
@@ -158,9 +159,10 @@ PHASES: list[tuple[dict[str, Any], str, list[tuple[str, str]]]] = [
     (
         {"state": "lost", "message": "not in this store"},
         "not in this store",
-        [("Open a session", "callboard.searchSessions")],
+        [("Try again", None), ("Open a session", "callboard.searchSessions")],
     ),
 ]
+"""How the server or the session stands, a part of what is said of it, and the ways out; None asks again."""
 
 
 @pytest.mark.parametrize("cards", [False, True])
@@ -178,7 +180,10 @@ def test_there_is_always_something_and_a_way_out(open_webview, quiet, cards):
         assert ("said before" in chat.text()) == cards
         for label, command in ways:
             chat.page.get_by_role("button", name=label).click()
-            assert last_said(chat, "command") == {"type": "command", "command": command}
+            if command is None:
+                assert last_said(chat, "retry") == {"type": "retry"}
+            else:
+                assert last_said(chat, "command") == {"type": "command", "command": command}
         if not cards:
             assert chat.axe() == []
 

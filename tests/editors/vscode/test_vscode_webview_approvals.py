@@ -55,6 +55,23 @@ def test_an_approval_is_answered_by_nothing_but_a_choice(open_webview, quiet, ev
     assert chat.axe() == []
 
 
+def test_answers_of_an_approval_take_three_lines_in_a_narrow_view(open_webview, quiet, everything):
+    asked = next(card for card in everything["cards"] if card["id"] == "c6")
+    never = {"number": 6, "optionId": "never", "label": "Always reject `find` in /var/cache/parser",
+             "short": "never", "allows": False, "lasts": True}  # fmt: skip
+    asked["approval"]["choices"].append(never)
+    asked["speaker"] = "Agent"
+    chat = shown(open_webview, quiet | {"cards": [asked]}, theme="light", size=(300, 900))
+    settle(chat, "ask1")
+    tops = chat.page.locator("[data-approval=ask1] .choice").evaluate_all(
+        "(all) => all.map((it) => Math.round(it.getBoundingClientRect().top))"
+    )
+    assert len(tops) == 6
+    assert len(set(tops)) == 3
+    assert chat.axe() == []
+    chat.screenshot("webview-approval-light-300")
+
+
 def test_a_question_of_an_agent_below_is_answered_in_words(open_webview, quiet, everything):
     chat = shown(open_webview, quiet | {"approvals": everything["approvals"]})
     page = chat.page

@@ -75,6 +75,27 @@ THEMES = {
 }
 
 
+KEPT_TABS = """async () => {
+  const asked = (request) => new Promise((done, failed) => {
+    request.onsuccess = () => done(request.result);
+    request.onerror = () => failed(request.error);
+  });
+  const kept = [];
+  for (const { name } of await indexedDB.databases()) {
+    if (!name.startsWith("vscode-web-state-db-")) continue;
+    const database = await asked(indexedDB.open(name));
+    try {
+      const table = database.transaction("ItemTable").objectStore("ItemTable");
+      kept.push(await asked(table.get("memento/workbench.parts.editor")));
+    } finally {
+      database.close();
+    }
+  }
+  return kept.join(" ");
+}"""
+"""What VS Code knows of its tabs after a reload, as the browser keeps it: some seconds after they change."""
+
+
 class CodeServer:
     """One VS Code server, with a home, XDG folders, settings and extensions below `folder`.
 
@@ -418,6 +439,10 @@ class Window:
         """What the chat shows; nothing while there is none."""
         frame = self.frame('[role="log"]')
         return plain(frame.inner_text("body")) if frame else ""
+
+    def keeps_tab(self, word: str) -> bool:
+        """Whether a tab that has a word in what it is made of is opened again after a reload."""
+        return word in self.page.evaluate(KEPT_TABS)
 
     def axe(self, frame: Frame) -> list[dict[str, Any]]:
         """What axe finds wrong in a page."""

@@ -90,10 +90,14 @@ class Place:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes its windows, and ends its other clients."""
         for window in self.windows:
             window.close()
-        for other in self._others:
-            other.__exit__()
+        while self._others:
+            self._others.pop().__exit__()
 
 
 class ChatWindow:

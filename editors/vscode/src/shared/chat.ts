@@ -294,5 +294,6 @@ export const CHAT_COMMANDS = [
   "callboard.openParent",
   "callboard.renameSession",
   "callboard.manageTrust",
+  "callboard.serverSettings",
 ] as const;
 export type ChatCommand = (typeof CHAT_COMMANDS)[number];

@@ -183,13 +183,8 @@ export class Chats implements vscode.Disposable {
         webview: view.webview,
         place: "view",
         visible: () => view.visible,
-        titled: (title) => {
-          if (title === undefined) {
-            view.description = "";
-          } else {
-            view.description = oneLine(title, 60);
-          }
-        },
+        // Its page says it.
+        titled: () => undefined,
       },
       { documents: this.documents },
       (focused) => {

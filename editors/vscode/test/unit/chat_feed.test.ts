@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
-import { beforeEach, describe, it } from "node:test";
+import { afterEach, beforeEach, describe, it, mock } from "node:test";
 import type { Event } from "@callboard/protocol";
 import { CallError } from "../../src/server/errors";
-import type { Card, ToChat } from "../../src/shared/chat";
+import { AGAIN_MS } from "../../src/server/feed";
+import type { Card, Phase, ToChat } from "../../src/shared/chat";
 import { ChatFeed, NEWS_MS, WINDOW } from "../../src/views/chatFeed";
 import { Clock, eventOf, FakeServer, HANGS, sessionOf, settle } from "./fake_server";
 import { approval } from "./wire";
@@ -330,6 +331,64 @@ describe("an approval", () => {
       message: "apr_1 was rejected by Neovim already",
     });
     assert.deepEqual(server.app.approvals.pending, []);
+  });
+
+  it("that was answered in another window of this editor is told so", async () => {
+    const asking = approval("apr_1", {
+      options: [{ optionId: "yes", name: "Allow", kind: "allow_once" }],
+    });
+    server.answers["approval/answer"] = () => {
+      const by = { kind: "client", id: "vscode_0a1b", name: "Code" };
+      const resolution = { outcome: "allowed", by, via: "method", at: "" };
+      throw new CallError(-31302, "it was answered", { kind: "alreadyResolved", resolution });
+    };
+    const option = asking.options[0];
+    assert.ok(option);
+    const answered = await server.app.answer(asking, option);
+    assert.deepEqual(answered, {
+      taken: false,
+      message: "apr_1 was allowed by you in another window already",
+    });
+  });
+});
+
+describe("a store that is full", () => {
+  afterEach(() => {
+    mock.timers.reset();
+  });
+
+  it("is told, and asked again by itself for what is to be read and what is to be followed", async () => {
+    mock.timers.enable({ apis: ["setTimeout"] });
+    const { "session/get": get, "event/subscribe": subscribe } = server.answers;
+    assert.ok(get && subscribe);
+    const full = (): never => {
+      throw new CallError(-31605, "the disk is full", { kind: "storeFull", retryable: true });
+    };
+    const after = async (ms: number): Promise<void> => {
+      mock.timers.tick(ms);
+      await settle();
+      clock.pass(NEWS_MS);
+    };
+    const phase = (): Phase | undefined =>
+      told.reduce<Phase | undefined>(
+        (known, each) =>
+          each.type === "phase" ? each.phase : each.type === "all" ? each.all.phase : known,
+        undefined,
+      );
+    server.answers["session/get"] = full;
+    feed.ready();
+    await open();
+    assert.deepEqual(phase(), { state: "lost", message: "the disk is full" });
+    server.answers["session/get"] = get;
+    server.answers["event/subscribe"] = full;
+    await after(AGAIN_MS.at(-1) ?? 0);
+    assert.deepEqual(phase(), { state: "lost", message: "the disk is full" });
+    server.answers["event/subscribe"] = subscribe;
+    await after(AGAIN_MS[0] ?? 0);
+    assert.deepEqual(phase(), { state: "live" });
+    server.tell("session", asks(1), ID);
+    await after(0);
+    assert.deepEqual(texts(last("news").cards ?? []), ["prompt 1"]);
   });
 });
 

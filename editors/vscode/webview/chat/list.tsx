@@ -181,6 +181,7 @@ export function MessageList({ empty }: { empty: JSX.Element }): JSX.Element {
           {cards.map((card) => (
             <CardView key={card.id} card={card} mark={markOf(page, card)} />
           ))}
+          {state.approvals.length > 0 && <h2 class="unseen">Waits for your answer</h2>}
           {state.approvals.map((approval) => (
             <article
               class="card card-tool"

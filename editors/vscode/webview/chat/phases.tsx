@@ -10,10 +10,13 @@ import type { ChatState } from "./state.js";
 /** Before that (ms) nobody is offered to do by hand what goes on by itself. */
 const PATIENCE = 2000;
 
-type Way = [command: ChatCommand, label: string];
+/** A command, or asking again for what could not be had. */
+type Way = [command: ChatCommand | "retry", label: string];
 
+const AGAIN: Way = ["retry", "Try again"];
 const RESTART: Way = ["callboard.restartServer", "Restart"];
 const LOG: Way = ["callboard.showLog", "Show log"];
+const SETTINGS: Way = ["callboard.serverSettings", "Settings"];
 const DOCTOR: Way = ["callboard.doctor", "Doctor"];
 
 export function Ways({ ways }: { ways: Way[] }): JSX.Element {
@@ -26,7 +29,11 @@ export function Ways({ ways }: { ways: Way[] }): JSX.Element {
           type="button"
           class={`choice${index === 0 ? " first" : ""}`}
           onClick={() => {
-            page.run(command);
+            if (command === "retry") {
+              page.post({ type: "retry" });
+            } else {
+              page.run(command);
+            }
           }}
         >
           {label}
@@ -194,7 +201,7 @@ export function Banner({ phase }: { phase: Phase }): JSX.Element | null {
         <Told
           icon="warning"
           words={phase.message}
-          ways={[["callboard.searchSessions", "Open a session"], RESTART, LOG]}
+          ways={[AGAIN, ["callboard.searchSessions", "Open a session"], RESTART, LOG]}
         />
       );
     case "failed":
@@ -215,7 +222,7 @@ export function Banner({ phase }: { phase: Phase }): JSX.Element | null {
               </pre>
             )
           }
-          ways={[RESTART, LOG, DOCTOR]}
+          ways={[RESTART, SETTINGS, LOG, DOCTOR]}
         />
       );
     default:
