@@ -8,7 +8,10 @@ import type { App } from "./app";
 import { Listeners } from "./listeners";
 import { Changes, writtenBy, type ChangedFile, type Step } from "./model/changes";
 import { mergeReview, readReview, writeReview, type Review, type Verdict } from "./model/review";
-import { explain } from "./server/errors";
+import { explain, kindOf } from "./server/errors";
+
+/** So often what was said is written, while others write to the same metadata. Each time one of them is done. */
+const MAX_TRIES = 20;
 
 const TYPES = [
   "session_created",
@@ -249,14 +252,27 @@ export class Tracked {
     await Promise.all([...reviews].map(([id, review]) => this.#keep(id, review)));
   }
 
-  /** Writes what was said of a session's changes, beside whatever else its metadata hold. */
+  /**
+   * Writes what was said of a session's changes, beside whatever else its metadata hold. When another editor
+   * writes between the reading and the writing, both are done anew, so that nothing it said is lost.
+   */
   async #keep(sessionId: string, review: Review): Promise<void> {
-    const { session } = await this.app.request("session/get", { sessionId });
-    mergeReview(review, readReview(session.metadata, sessionId));
-    await this.app.change("session/update", {
-      sessionId,
-      metadata: writeReview(session.metadata, sessionId, review),
-    });
+    for (let tries = 1; ; tries++) {
+      const { session } = await this.app.request("session/get", { sessionId });
+      mergeReview(review, readReview(session.metadata, sessionId));
+      try {
+        await this.app.change("session/update", {
+          sessionId,
+          metadata: writeReview(session.metadata, sessionId, review),
+          ifUnchangedSince: session.headSeq,
+        });
+        return;
+      } catch (fault) {
+        if (kindOf(fault) !== "sessionChanged" || tries === MAX_TRIES) {
+          throw fault;
+        }
+      }
+    }
   }
 }
 

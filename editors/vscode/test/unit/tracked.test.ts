@@ -252,6 +252,60 @@ describe("what is said of changes", () => {
     assert.equal(verdictOf(kept, "/ws/g", 3), "accepted");
   });
 
+  describe("while another editor writes between its reading and its writing", () => {
+    let head: number;
+    let writers: (() => JsonObject)[];
+
+    beforeEach(() => {
+      head = 7;
+      writers = [];
+      answers["session/get"] = () => {
+        const session = { sessionId: "root", metadata, headSeq: head };
+        const other = writers.shift();
+        if (other) {
+          metadata = other();
+          head += 1;
+        }
+        return { session };
+      };
+      answers["session/update"] = (params) => {
+        if (Number(params["ifUnchangedSince"]) < head) {
+          throw new CallError(0, "it was changed", { kind: "sessionChanged" });
+        }
+        metadata = JSON.parse(JSON.stringify(params["metadata"])) as JsonObject;
+        head += 1;
+        return { session: {} };
+      };
+    });
+
+    const reject = (path: string, seq: number) => (): JsonObject => {
+      const other = readReview(metadata, "root");
+      noteVerdict(other, path, seq, "rejected");
+      return writeReview(metadata, "root", other);
+    };
+
+    it("loses nothing of what either said", async () => {
+      const tracked = use();
+      arrive([created(), wrote("/ws/f"), wrote("/ws/g"), wrote("/ws/h")]);
+      writers = [reject("/ws/f", 2), reject("/ws/h", 4)];
+      await tracked.settle([file(tracked, "/ws/g")], "accepted");
+      const kept = readReview(metadata, "root");
+      assert.deepEqual(
+        ["/ws/f", "/ws/g", "/ws/h"].map((path, i) => verdictOf(kept, path, i + 2)),
+        ["rejected", "accepted", "rejected"],
+      );
+      assert.deepEqual(metadata["mine"], ["kept"]);
+    });
+
+    it("fails when that has no end", async () => {
+      const tracked = use();
+      arrive([created(), wrote("/ws/f"), wrote("/ws/g")]);
+      writers = Array.from({ length: 100 }, () => reject("/ws/f", 2));
+      await assert.rejects(tracked.settle([file(tracked, "/ws/g")], "accepted"), /it was changed/);
+      assert.equal(writers.length, 80);
+    });
+  });
+
   it("is heard when it is said elsewhere", () => {
     const tracked = use();
     arrive([created(), wrote("/ws/f")]);
