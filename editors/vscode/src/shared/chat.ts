@@ -250,7 +250,9 @@ export type ToChat =
   | { type: "insert"; text: string }
   /** Puts the focus on the composer, or on the card of an approval. */
   | { type: "focus"; approvalId?: string }
-  | { type: "files"; query: string; files: FileLink[] };
+  | { type: "files"; query: string; files: FileLink[] }
+  /** Brings a card into view and marks it: what was searched for is in it. */
+  | { type: "found"; cardId: string };
 
 export type FromChat =
   | { type: "ready" }
