@@ -16,6 +16,8 @@ let closed: number;
 let asked: { method: string; params: JsonObject }[];
 let answers: Record<string, (params: JsonObject) => unknown>;
 let app: App;
+/** Tells of the server's state. */
+let changed: () => void;
 
 /** As much of an app as changes need. */
 function fakeApp(): App {
@@ -28,6 +30,13 @@ function fakeApp(): App {
   };
   return {
     log,
+    server: { state: "ready" },
+    on: (_topic: string, listener: () => void) => {
+      changed = listener;
+      return () => {
+        changed = () => undefined;
+      };
+    },
     sessions: newSessions(),
     feed: {
       follow: (wanted: Follow) => {
@@ -41,6 +50,14 @@ function fakeApp(): App {
     change: request,
     guard: (fn: () => void) => guard(log, fn),
   } as unknown as App;
+}
+
+/** The server has ended for good. */
+function fail(): void {
+  Object.assign(app, {
+    server: { state: "failed", failure: { message: "it has ended", lines: [] } },
+  });
+  changed();
 }
 
 function event(type: string, data: unknown, sessionId = "root"): Event {
@@ -192,6 +209,34 @@ describe("doing something with the changes of a session", () => {
   });
 });
 
+describe("what waits for changes when the server fails for good", () => {
+  let acted: number;
+  let act: () => number;
+
+  beforeEach(() => {
+    acted = 0;
+    act = () => (acted += 1);
+  });
+
+  it("is refused, and not done after a later start", async () => {
+    const changes = new ChangesInUse(app);
+    const use = changes.use("root"); // as the list does, that stays there
+    const doing = changes.with("root", act);
+    arrive([created(), wrote("/ws/f")], false);
+    fail();
+    await assert.rejects(doing, /Nothing was done: it has ended/);
+    arrive([]);
+    await use.whenLoaded();
+    assert.deepEqual([use.loaded, acted], [true, 0]);
+  });
+
+  it("is refused at once where it has failed before", async () => {
+    const tracked = use();
+    fail();
+    await assert.rejects(tracked.whenLoaded(), /Nothing was done: it has ended/);
+  });
+});
+
 describe("a large diff", () => {
   it("is read whole, in as many pieces as it takes", async () => {
     const whole = Buffer.from("ä".repeat(10));
@@ -323,6 +368,7 @@ describe("what is said of changes", () => {
     const tracked = use();
     arrive([created(), wrote("/ws/f")]);
     await assert.rejects(tracked.settle([file(tracked, "/ws/f")], "accepted"), /store is full/);
+    assert.equal(file(tracked, "/ws/f").state, "new");
   });
 
   it("goes to each session whose change it is about", async () => {
