@@ -471,6 +471,27 @@ describe("a server that dies", () => {
     );
   });
 
+  it("before it began to serve is told with its reason from the first time on", async () => {
+    server.answers["initialize"] = () => HANGS;
+    feed.ready();
+    await open();
+    server.die();
+    clock.pass(NEWS_MS);
+    const reason = {
+      state: "reconnecting",
+      message: "the server was ended by SIGKILL",
+      starting: true,
+      lines: ["it was killed"],
+    };
+    assert.deepEqual(last("phase").phase, reason);
+    told.length = 0;
+    server.clock.pass(1000);
+    await settle();
+    clock.pass(NEWS_MS);
+    assert.equal(server.app.server.state, "starting");
+    assert.deepEqual(last("phase").phase, reason);
+  });
+
   it("does not answer a prompt twice: the next one is asked with the same key", async () => {
     await open();
     server.answers["session/prompt"] = () => HANGS;
