@@ -151,7 +151,22 @@ PHASES: list[tuple[dict[str, Any], str, list[tuple[str, str | None]]]] = [
         ],
     ),
     (
-        {"state": "reconnecting", "message": "It has ended."},
+        {
+            "state": "reconnecting",
+            "message": "It ended with code 2.",
+            "starting": True,
+            "lines": ["no such option"],
+        },
+        "no such option",
+        [
+            ("Restart", "callboard.restartServer"),
+            ("Settings", "callboard.serverSettings"),
+            ("Show log", "callboard.showLog"),
+            ("Doctor", "callboard.doctor"),
+        ],
+    ),
+    (
+        {"state": "reconnecting", "message": "It has ended.", "starting": False, "lines": []},
         "Reconnecting… It has ended.",
         [("Restart", "callboard.restartServer")],
     ),
@@ -202,6 +217,12 @@ def test_cards_offer_what_can_be_done_with_them(open_webview, everything):
     assert last_said(chat, "openWhole") == {"type": "openWhole", "cardId": "c3"}
     page.get_by_role("button", name="Try again").click()
     assert last_said(chat, "retry") == {"type": "retry"}
+    error = {"kind": "error", "text": "no key", "about": "authRequired", "retryable": False}
+    chat.post({"type": "news", "cards": [error | {"id": "e2", "setup": True}]})
+    page.get_by_role("button", name="Set up a model").click()
+    assert last_said(chat, "command")["command"] == "callboard.doctor"
+    page.get_by_role("button", name="Choose a model").click()
+    assert last_said(chat, "command")["command"] == "callboard.selectModel"
     page.get_by_role("button", name="Copy the code").click()
     assert last_said(chat, "copy")["text"].startswith("def parse_list")
     page.locator("[data-card=p1]").get_by_role("button", name="More about this message").click()

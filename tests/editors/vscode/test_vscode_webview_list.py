@@ -140,6 +140,32 @@ def test_older_cards_come_in_front_of_what_is_seen(open_webview, quiet):
     assert page.get_by_role("button", name="Show earlier").count() == 0
 
 
+def test_what_was_found_is_brought_into_view_and_marked(open_webview, quiet):
+    cards = [prompt(n, f"message {n}\n\n\n") for n in range(1000, 1500)]
+    chat = shown(open_webview, quiet | {"cards": cards, "older": True}, size=(500, 500))
+    page = chat.page
+    marked = page.locator("[aria-current=location]")
+
+    def seen(card: str) -> bool:
+        return (
+            marked.count() == 1
+            and marked.get_attribute("data-card") == card
+            and 0 <= (marked.bounding_box() or {"y": -1})["y"] < 300
+        )
+
+    chat.post({"type": "found", "cardId": "p1050"})
+    chat.wait_for(lambda: seen("p1050"), "one that was not drawn")
+    older = [prompt(n, f"message {n}") for n in range(800, 1000)]
+    chat.post({"type": "news", "before": older, "older": False})
+    chat.post({"type": "found", "cardId": "p820"})
+    chat.wait_for(lambda: seen("p820"), "one that came with it")
+    chat.post({"type": "found", "cardId": "p1400"})
+    chat.wait_for(lambda: seen("p1400"), "one that is drawn")
+    chat.post({"type": "news", "cards": [prompt(1500, "the newest")]})
+    drawn(chat)
+    assert seen("p1400")
+
+
 def test_a_page_that_was_hidden_comes_back_as_it_was(open_webview, quiet):
     cards = [prompt(n, f"message {n}\n\n\n") for n in range(60)]
     thought = {**answer("th", "what it thought"), "kind": "thought"}

@@ -36,6 +36,7 @@ describe("a supervisor", () => {
       assert.deepEqual(servers.pending, [pause]);
       assert.match(servers.supervisor.failure?.message ?? "", /ended with code 3/);
       assert.deepEqual(servers.supervisor.failure?.lines, ["oh", "no"]);
+      assert.equal(servers.supervisor.failure.starting, pause !== 1000);
       const count = servers.clients.length;
       await servers.pass(pause - 1);
       assert.equal(servers.clients.length, count);
