@@ -38,6 +38,7 @@ _SPECS = (
     ErrorSpec(-31105, "leaseLost", retryable=True),
     ErrorSpec(-31106, "sessionExists", data=("sessionId",)),
     ErrorSpec(-31107, "importRefused", data=("line",)),
+    ErrorSpec(-31108, "sessionChanged", data=("seq",)),
     ErrorSpec(-31201, "turnInProgress", retryable=True, data=("turnId",)),
     ErrorSpec(-31202, "turnNotFound"),
     ErrorSpec(-31203, "turnMismatch", data=("actual",)),

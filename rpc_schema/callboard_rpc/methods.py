@@ -312,7 +312,7 @@ _TABLE = (
         params=SessionUpdateParams,
         result=SessionResult,
         mutates=True,
-        errors=(*_SESSION, "modelUnavailable"),
+        errors=(*_SESSION, "modelUnavailable", "sessionChanged"),
         doc="Changes title, pin, metadata, mode, model, burst budget.",
     ),
     Method(

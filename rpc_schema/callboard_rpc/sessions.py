@@ -223,7 +223,11 @@ class SessionTurnsParams:
 
 @frozen(kw_only=True)
 class SessionUpdateParams:
-    """Changes what is given. `burst_budget` null is as configured."""
+    """Changes what is given; metadata are replaced as a whole. `burst_budget` null is as configured.
+
+    `if_unchanged_since` is the `headSeq` of the session as it was read: when its title, pin, metadata or burst
+    budget were changed after that, nothing is changed now (sessionChanged). So who reads metadata, adds to
+    them and writes them back loses nothing that others wrote meanwhile: read again, and try again."""
 
     session_id: SessionId
     title: str | Unset | None = UNSET
@@ -232,6 +236,7 @@ class SessionUpdateParams:
     mode: Mode | Unset = UNSET
     model: str | Unset | None = UNSET
     burst_budget: int | Unset | None = UNSET
+    if_unchanged_since: int | None = None
     idempotency_key: str | None = None
     meta: Json | None = None
 

@@ -263,7 +263,7 @@ def test_interrupts_60_without_a_client_to_ask_a_question_that_is_to_wait_is_rec
         events = server.events(session_id)
         (request,) = _of(events, "approval_request")
         assert (request["approval"], waiting["state"]) == (waiting, "pending")
-        assert waiting["reason"] == "a command is asked about"
+        assert waiting["reason"] == "running a command needs approval"
         assert "expiresAt" not in waiting
         assert types(events)[-1] == "approval_request"
         server.kill()

@@ -434,6 +434,22 @@ def test_an_update_changes_what_is_given_and_clears_what_is_null(server, session
     assert update(model=None).get("model") is None
 
 
+@shows("session/update")
+def test_an_update_of_what_was_read_before_another_update_changes_nothing(server, session):
+    update = lambda **k: server.call("session/update", sessionId=session, **k)["session"]  # noqa: E731
+    read = server.call("session/get", sessionId=session)["session"]["headSeq"]
+    first = update(metadata={"mine": 1}, ifUnchangedSince=read)
+    error = refusal(
+        server, "session/update", sessionId=session, metadata={"other": 1}, ifUnchangedSince=read
+    )
+    assert (error["data"]["kind"], error["data"]["seq"]) == ("sessionChanged", first["headSeq"])
+    assert server.call("session/get", sessionId=session)["session"] == first
+    server.prompt(session, "say hello")
+    server.wait(session)
+    both = update(metadata={"mine": 1, "other": 1}, ifUnchangedSince=first["headSeq"])
+    assert both["metadata"] == {"mine": 1, "other": 1}
+
+
 @shows("session/archive", "session/unarchive")
 def test_an_archived_session_is_hidden_and_takes_no_prompts(server, session):
     archived = server.call("session/archive", sessionId=session)["session"]

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from harness.process import ANEW, RpcError, ServerProcess
+from harness.waiting import wait_until
 
 
 class Server(ServerProcess):
@@ -167,3 +168,60 @@ def test_the_log_goes_where_the_setting_says_and_is_the_persons_alone(tmp_path: 
         server.wait(session)
     assert "system prompt" in file.read_text("utf-8")
     assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_server_that_came_on_a_full_disk_serves_once_there_is_room(tmp_path: Path) -> None:
+    full = tmp_path / "full"
+    full.touch()
+    program = (str(Path(__file__).with_name("full_server.py")), "serve")
+    with ServerProcess(
+        tmp_path, model="scripted/demo", program=program, environ={"FULL": str(full)}
+    ) as server:
+        for _ in range(2):
+            with pytest.raises(RpcError) as refused:
+                server.call("session/list")
+            assert (refused.value.kind, refused.value.error["data"]["retryable"]) == (
+                "storeFull",
+                True,
+            )
+        full.unlink()
+
+        def there() -> bool:
+            try:
+                server.call("session/list")
+            except RpcError as error:
+                assert error.kind == "storeFull"
+                return False
+            return True
+
+        wait_until(
+            there, "a server that serves", deadline_s=60, pause=lambda: server.process.poll()
+        )
+        session = server.create(server.folder)
+        server.prompt(session, "hello")
+        assert server.wait(session)["turn"]["state"] == "completed"
+        assert server.close() == 0
+        assert "Traceback" not in server.stderr()
+
+
+def test_a_server_whose_stderr_has_no_room_says_why_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    store = tmp_path / "file" / "store.db"
+    asked = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {"callboard": options(store)},
+    }
+    with Path("/dev/full").open("wb") as nowhere:
+        run = subprocess.run(
+            [sys.executable, *ANEW],
+            input=json.dumps(asked).encode() + b"\n",
+            env={**os.environ, "HOME": str(tmp_path)},
+            stdout=subprocess.PIPE,
+            stderr=nowhere,
+            timeout=60,
+            check=False,
+        )
+    (answer,) = map(json.loads, run.stdout.splitlines())
+    assert answer["error"]["data"]["kind"].startswith("store")

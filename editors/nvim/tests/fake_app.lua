@@ -32,6 +32,9 @@ function M.install()
     callback(err, result)
     return function() end
   end
+  function app:new_key()
+    return 'key ' .. #self.asked
+  end
   function app:change(method, params, doing, done)
     self:request(method, params, function(err, result)
       if err then

@@ -14,6 +14,7 @@ import type {
 import { followStore } from "./catalog";
 import { Listeners, guard } from "./listeners";
 import type { Log } from "./log";
+import { answerer } from "./model/approvalCard";
 import { newApprovals, removeApproval } from "./model/approvals";
 import { counts, newSessions, putSession, removeSession } from "./model/store";
 import { Questions, type BufferReader } from "./questions";
@@ -275,7 +276,8 @@ export class App {
         this.settle(approvalId, resolution);
       }
       if (fault.kind === "alreadyResolved") {
-        const by = resolution?.by.name ?? resolution?.by.kind ?? "somebody else";
+        const whom = answerer(resolution?.by) ?? "somebody else";
+        const by = whom === "you" ? "you in another window" : whom;
         const what = resolution?.outcome ?? "answered";
         return { taken: false, message: `${approval.title} was ${what} by ${by} already` };
       }

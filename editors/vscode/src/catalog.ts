@@ -102,6 +102,9 @@ function follow(
         }
       });
     },
+    onStalled: (fault) => {
+      app.log.error(`the ${kind} cannot be followed for now: ${explain(fault)}`);
+    },
     onLost: (fault) => {
       const lost = kindOf(fault);
       // A cursor that never was of use is not asked for again and again.

@@ -8,7 +8,10 @@ import type { App } from "./app";
 import { Listeners } from "./listeners";
 import { Changes, writtenBy, type ChangedFile, type Step } from "./model/changes";
 import { mergeReview, readReview, writeReview, type Review, type Verdict } from "./model/review";
-import { explain } from "./server/errors";
+import { CallError, explain, kindOf } from "./server/errors";
+
+/** So often what was said is written, while others write to the same metadata. Each time one of them is done. */
+const MAX_TRIES = 20;
 
 const TYPES = [
   "session_created",
@@ -54,6 +57,16 @@ export function watchWrites(
   });
 }
 
+/** Why nothing can be read or kept for now; undefined where a server is there, or may come by itself. */
+function noServer(app: App): CallError | undefined {
+  const { state, failure } = app.server;
+  return state === "failed"
+    ? new CallError(0, `Nothing was done: ${failure?.message ?? "there is no server"}`, {
+        kind: "noServer",
+      })
+    : undefined;
+}
+
 /** The changes of one session. */
 export class Tracked {
   /** All that there is has been read. */
@@ -67,8 +80,9 @@ export class Tracked {
   /** Of agents, by session. */
   readonly #names = new Map<string, string>();
   readonly #listeners: Listeners<undefined>;
-  readonly #waiting: (() => void)[] = [];
+  readonly #waiting: { done: () => void; refused: (fault: CallError) => void }[] = [];
   readonly #closeFeed: () => void;
+  readonly #offServer: () => void;
   #files: readonly ChangedFile[] | undefined;
 
   constructor(
@@ -76,6 +90,14 @@ export class Tracked {
     readonly id: string,
   ) {
     this.#listeners = new Listeners(app.log);
+    this.#offServer = app.on("server", () => {
+      const none = noServer(app);
+      if (none) {
+        for (const { refused } of this.#waiting.splice(0)) {
+          refused(none);
+        }
+      }
+    });
     this.#closeFeed = app.feed.follow({
       scope: scopeOf(app, id),
       cursor: "start",
@@ -92,6 +114,7 @@ export class Tracked {
 
   close(): void {
     this.#closeFeed();
+    this.#offServer();
     this.#listeners.clear();
   }
 
@@ -148,7 +171,7 @@ export class Tracked {
     this.#files = undefined;
     this.#listeners.tell(undefined);
     if (this.loaded || this.fault !== undefined) {
-      for (const done of this.#waiting.splice(0)) {
+      for (const { done } of this.#waiting.splice(0)) {
         done();
       }
     }
@@ -159,12 +182,26 @@ export class Tracked {
     return this.#listeners.on(listener);
   }
 
-  /** Resolves when all has been read, or cannot be. */
+  /**
+   * Resolves when all has been read, or cannot be.
+   * @throws CallError where no server is to be had: what waits is not done by surprise after a later start
+   */
   whenLoaded(): Promise<void> {
     if (this.loaded || this.fault !== undefined) {
       return Promise.resolve();
     }
-    return new Promise((resolve) => this.#waiting.push(resolve));
+    const none = noServer(this.app);
+    return none
+      ? Promise.reject(none)
+      : new Promise((done, refused) => this.#waiting.push({ done, refused }));
+  }
+
+  /**
+   * Makes sure that what is said of changes can be kept, before anything is done for it.
+   * @throws CallError where it cannot
+   */
+  async reach(): Promise<void> {
+    await this.app.request("session/get", { sessionId: this.id });
   }
 
   /** The changed files, by path. */
@@ -240,23 +277,39 @@ export class Tracked {
   }
 
   /**
-   * Notes that a person accepted or rejected files, as they are given.
-   * @throws CallError when that cannot be kept
+   * Notes that a person accepted or rejected files, as they are given; once it is kept, that holds here, too.
+   * @throws CallError when it cannot be kept
    */
   async settle(files: readonly ChangedFile[], verdict: Verdict): Promise<void> {
     const reviews = this.#model.settle(files, verdict);
-    this.#tell();
     await Promise.all([...reviews].map(([id, review]) => this.#keep(id, review)));
+    for (const [id, review] of reviews) {
+      this.#model.settled(id, review);
+    }
+    this.#tell();
   }
 
-  /** Writes what was said of a session's changes, beside whatever else its metadata hold. */
+  /**
+   * Writes what was said of a session's changes, beside whatever else its metadata hold. When another editor
+   * writes between the reading and the writing, both are done anew, so that nothing it said is lost.
+   */
   async #keep(sessionId: string, review: Review): Promise<void> {
-    const { session } = await this.app.request("session/get", { sessionId });
-    mergeReview(review, readReview(session.metadata, sessionId));
-    await this.app.change("session/update", {
-      sessionId,
-      metadata: writeReview(session.metadata, sessionId, review),
-    });
+    for (let tries = 1; ; tries++) {
+      const { session } = await this.app.request("session/get", { sessionId });
+      mergeReview(review, readReview(session.metadata, sessionId));
+      try {
+        await this.app.change("session/update", {
+          sessionId,
+          metadata: writeReview(session.metadata, sessionId, review),
+          ifUnchangedSince: session.headSeq,
+        });
+        return;
+      } catch (fault) {
+        if (kindOf(fault) !== "sessionChanged" || tries === MAX_TRIES) {
+          throw fault;
+        }
+      }
+    }
   }
 }
 

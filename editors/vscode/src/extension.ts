@@ -11,6 +11,7 @@ import { registerSessions } from "./commands/sessions";
 import { registerTeam } from "./commands/team";
 import { followKeys } from "./contextKeys";
 import { channelLog } from "./log";
+import { OWN_CLIENTS } from "./model/approvalCard";
 import { counts } from "./model/store";
 import { Chats } from "./views/chats";
 import { Notifications } from "./views/notifications";
@@ -34,7 +35,7 @@ let running: App | undefined;
 export function activate(context: vscode.ExtensionContext): Api {
   const channel = vscode.window.createOutputChannel("Callboard", { log: true });
   const log = channelLog(channel);
-  const clientId = `vscode_${randomBytes(12).toString("hex")}`;
+  const clientId = OWN_CLIENTS + randomBytes(12).toString("hex");
   const app = new App({
     log,
     server: serverEnvironment(clientId, log),

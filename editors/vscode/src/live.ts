@@ -3,6 +3,7 @@
  * one request, and only while somebody looks. Hidden, it follows nothing.
  */
 import type { App } from "./app";
+import { whyNotStarted } from "./model/serverState";
 import { explain, kindOf } from "./server/errors";
 
 /** Events that come within so long (ms) after the first are one request, and requests are so far apart. */
@@ -79,6 +80,9 @@ export class Live {
         onLive: () => {
           live = true;
           this.fetch();
+        },
+        onStalled: (fault) => {
+          this.#told(explain(fault));
         },
         onLost: (fault) => {
           const lost = kindOf(fault);
@@ -157,7 +161,7 @@ export class Live {
     } else if (server.state === "failed") {
       return `No server: ${server.failure?.message ?? "the log says why"}`;
     } else if (server.state === "waiting") {
-      return "The server has ended; it is started again…";
+      return whyNotStarted(server.failure) ?? "The server has ended; it is started again…";
     } else if (server.silent) {
       return "The server does not answer.";
     } else if (this.fault !== undefined) {

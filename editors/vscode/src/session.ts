@@ -20,7 +20,8 @@ import { addOutgoing, newOutbox, settleOutgoing } from "./model/queue";
 import { apply, delta, draft, merge } from "./model/reducer";
 import { wellFormed } from "./model/text";
 import { newest, older, sessionsBelow } from "./reading";
-import { explain, kindOf } from "./server/errors";
+import { CallError, explain, kindOf } from "./server/errors";
+import { AGAIN_MS } from "./server/feed";
 
 export type SessionPhase = "loading" | "live" | "lost";
 
@@ -66,6 +67,8 @@ export class OpenSession {
   #gap: number | undefined;
   /** It is lost for want of a server. */
   #stranded = false;
+  /** Reads it again when it could not be read for a while. */
+  #again: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
     readonly app: App,
@@ -94,6 +97,9 @@ export class OpenSession {
   #lose(fault: unknown): void {
     this.#stranded = kindOf(fault) === "noServer";
     this.#become("lost", explain(fault));
+    if (fault instanceof CallError && fault.passing) {
+      this.#again = setTimeout(() => void this.load(), AGAIN_MS.at(-1));
+    }
   }
 
   /** A server is there again. */
@@ -106,6 +112,7 @@ export class OpenSession {
   /** Reads the session anew: the newest page, what streams, and then what comes. Never rejects. */
   async load(): Promise<void> {
     this.epoch += 1;
+    clearTimeout(this.#again);
     const { epoch } = this;
     this.#loadingOlder = undefined;
     this.#drafting = false;
@@ -175,10 +182,18 @@ export class OpenSession {
       onLive: () => {
         ours(() => {
           live = true;
+          if (this.phase === "lost") {
+            this.#become("live");
+          }
           if (this.transcript.turn) {
             void this.#fetchDraft();
           }
           void this.#learnAgents();
+        });
+      },
+      onStalled: (fault) => {
+        ours(() => {
+          this.#become("lost", explain(fault));
         });
       },
       onLost: (fault) => {
@@ -346,6 +361,7 @@ export class OpenSession {
   /** Nobody looks at it any more. */
   close(): void {
     this.epoch += 1;
+    clearTimeout(this.#again);
     this.#unfollow();
     this.#listeners.clear();
   }

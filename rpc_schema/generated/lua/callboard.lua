@@ -622,7 +622,7 @@ local M = {}
 
 ---The ``data`` of every error. Clients decide by `kind`; some kinds add fields.
 ---@class callboard.ErrorData
----@field kind "agentClosed"|"agentNotFound"|"alreadyResolved"|"approvalExpired"|"approvalNotFound"|"askNotFound"|"askSettled"|"authRequired"|"blobNotFound"|"budgetExceeded"|"capabilityRequired"|"contextWindowExceeded"|"cursorExpired"|"depthExceeded"|"featureDisabled"|"hookBlocked"|"idempotencyConflict"|"importRefused"|"internal"|"invalidCursor"|"invalidGraph"|"invalidParams"|"invalidRequest"|"leaseLost"|"limitReached"|"messageTooLarge"|"messageTooLong"|"methodNotFound"|"modelError"|"modelUnavailable"|"nameInUse"|"notAMember"|"notInitialized"|"notOwner"|"optionInvalid"|"overloaded"|"parseError"|"pathDenied"|"pathNotFound"|"peerLimit"|"peerNotLinked"|"profileNotFound"|"promptNotFound"|"promptTaken"|"queueFull"|"requestCancelled"|"rootOnly"|"ruleNotFound"|"scheduleInvalid"|"scheduleNotFound"|"sessionArchived"|"sessionClosed"|"sessionExists"|"sessionNotFound"|"shuttingDown"|"storeBusy"|"storeCorrupt"|"storeFull"|"storeIo"|"storeReadOnly"|"storeUnsupported"|"storeVersion"|"taskNotClaimable"|"taskNotFound"|"taskNotReady"|"tokenInvalid"|"transitionNotAllowed"|"turnInProgress"|"turnMismatch"|"turnNotFound"|"turnTimedOut"|"unsupportedVersion"|string
+---@field kind "agentClosed"|"agentNotFound"|"alreadyResolved"|"approvalExpired"|"approvalNotFound"|"askNotFound"|"askSettled"|"authRequired"|"blobNotFound"|"budgetExceeded"|"capabilityRequired"|"contextWindowExceeded"|"cursorExpired"|"depthExceeded"|"featureDisabled"|"hookBlocked"|"idempotencyConflict"|"importRefused"|"internal"|"invalidCursor"|"invalidGraph"|"invalidParams"|"invalidRequest"|"leaseLost"|"limitReached"|"messageTooLarge"|"messageTooLong"|"methodNotFound"|"modelError"|"modelUnavailable"|"nameInUse"|"notAMember"|"notInitialized"|"notOwner"|"optionInvalid"|"overloaded"|"parseError"|"pathDenied"|"pathNotFound"|"peerLimit"|"peerNotLinked"|"profileNotFound"|"promptNotFound"|"promptTaken"|"queueFull"|"requestCancelled"|"rootOnly"|"ruleNotFound"|"scheduleInvalid"|"scheduleNotFound"|"sessionArchived"|"sessionChanged"|"sessionClosed"|"sessionExists"|"sessionNotFound"|"shuttingDown"|"storeBusy"|"storeCorrupt"|"storeFull"|"storeIo"|"storeReadOnly"|"storeUnsupported"|"storeVersion"|"taskNotClaimable"|"taskNotFound"|"taskNotReady"|"tokenInvalid"|"transitionNotAllowed"|"turnInProgress"|"turnMismatch"|"turnNotFound"|"turnTimedOut"|"unsupportedVersion"|string
 ---@field retryable boolean
 ---@field correlationId string
 ---@field retryAfterMs? integer
@@ -1840,7 +1840,11 @@ local M = {}
 
 ---@class callboard.SessionUnarchived
 
----Changes what is given. `burst_budget` null is as configured.
+---Changes what is given; metadata are replaced as a whole. `burst_budget` null is as configured.
+---
+---`if_unchanged_since` is the `headSeq` of the session as it was read: when its title, pin, metadata or burst
+---budget were changed after that, nothing is changed now (sessionChanged). So who reads metadata, adds to
+---them and writes them back loses nothing that others wrote meanwhile: read again, and try again.
 ---@class callboard.SessionUpdateParams
 ---@field sessionId callboard.SessionId
 ---@field title? string
@@ -1849,6 +1853,7 @@ local M = {}
 ---@field mode? callboard.Mode
 ---@field model? string
 ---@field burstBudget? integer
+---@field ifUnchangedSince? integer
 ---@field idempotencyKey? string
 ---@field _meta? table<string, any>
 
@@ -2459,6 +2464,7 @@ M.errors = {
   scheduleInvalid = -31552,
   scheduleNotFound = -31551,
   sessionArchived = -31103,
+  sessionChanged = -31108,
   sessionClosed = -31102,
   sessionExists = -31106,
   sessionNotFound = -31101,

@@ -743,7 +743,7 @@ export interface Error {
 
 /** The ``data`` of every error. Clients decide by `kind`; some kinds add fields. */
 export interface ErrorData {
-  kind: Open<"agentClosed" | "agentNotFound" | "alreadyResolved" | "approvalExpired" | "approvalNotFound" | "askNotFound" | "askSettled" | "authRequired" | "blobNotFound" | "budgetExceeded" | "capabilityRequired" | "contextWindowExceeded" | "cursorExpired" | "depthExceeded" | "featureDisabled" | "hookBlocked" | "idempotencyConflict" | "importRefused" | "internal" | "invalidCursor" | "invalidGraph" | "invalidParams" | "invalidRequest" | "leaseLost" | "limitReached" | "messageTooLarge" | "messageTooLong" | "methodNotFound" | "modelError" | "modelUnavailable" | "nameInUse" | "notAMember" | "notInitialized" | "notOwner" | "optionInvalid" | "overloaded" | "parseError" | "pathDenied" | "pathNotFound" | "peerLimit" | "peerNotLinked" | "profileNotFound" | "promptNotFound" | "promptTaken" | "queueFull" | "requestCancelled" | "rootOnly" | "ruleNotFound" | "scheduleInvalid" | "scheduleNotFound" | "sessionArchived" | "sessionClosed" | "sessionExists" | "sessionNotFound" | "shuttingDown" | "storeBusy" | "storeCorrupt" | "storeFull" | "storeIo" | "storeReadOnly" | "storeUnsupported" | "storeVersion" | "taskNotClaimable" | "taskNotFound" | "taskNotReady" | "tokenInvalid" | "transitionNotAllowed" | "turnInProgress" | "turnMismatch" | "turnNotFound" | "turnTimedOut" | "unsupportedVersion">;
+  kind: Open<"agentClosed" | "agentNotFound" | "alreadyResolved" | "approvalExpired" | "approvalNotFound" | "askNotFound" | "askSettled" | "authRequired" | "blobNotFound" | "budgetExceeded" | "capabilityRequired" | "contextWindowExceeded" | "cursorExpired" | "depthExceeded" | "featureDisabled" | "hookBlocked" | "idempotencyConflict" | "importRefused" | "internal" | "invalidCursor" | "invalidGraph" | "invalidParams" | "invalidRequest" | "leaseLost" | "limitReached" | "messageTooLarge" | "messageTooLong" | "methodNotFound" | "modelError" | "modelUnavailable" | "nameInUse" | "notAMember" | "notInitialized" | "notOwner" | "optionInvalid" | "overloaded" | "parseError" | "pathDenied" | "pathNotFound" | "peerLimit" | "peerNotLinked" | "profileNotFound" | "promptNotFound" | "promptTaken" | "queueFull" | "requestCancelled" | "rootOnly" | "ruleNotFound" | "scheduleInvalid" | "scheduleNotFound" | "sessionArchived" | "sessionChanged" | "sessionClosed" | "sessionExists" | "sessionNotFound" | "shuttingDown" | "storeBusy" | "storeCorrupt" | "storeFull" | "storeIo" | "storeReadOnly" | "storeUnsupported" | "storeVersion" | "taskNotClaimable" | "taskNotFound" | "taskNotReady" | "tokenInvalid" | "transitionNotAllowed" | "turnInProgress" | "turnMismatch" | "turnNotFound" | "turnTimedOut" | "unsupportedVersion">;
   retryable: boolean;
   correlationId: string;
   retryAfterMs?: number;
@@ -2193,7 +2193,13 @@ export interface SessionTurnsParams {
 export interface SessionUnarchived {
 }
 
-/** Changes what is given. `burst_budget` null is as configured. */
+/**
+ * Changes what is given; metadata are replaced as a whole. `burst_budget` null is as configured.
+ *
+ * `if_unchanged_since` is the `headSeq` of the session as it was read: when its title, pin, metadata or burst
+ * budget were changed after that, nothing is changed now (sessionChanged). So who reads metadata, adds to
+ * them and writes them back loses nothing that others wrote meanwhile: read again, and try again.
+ */
 export interface SessionUpdateParams {
   sessionId: SessionId;
   title?: string | null;
@@ -2202,6 +2208,7 @@ export interface SessionUpdateParams {
   mode?: Mode;
   model?: string | null;
   burstBudget?: number | null;
+  ifUnchangedSince?: number | null;
   idempotencyKey?: string | null;
   _meta?: JsonObject | null;
 }
@@ -2957,6 +2964,7 @@ export const ERROR_CODES = {
   scheduleInvalid: -31552,
   scheduleNotFound: -31551,
   sessionArchived: -31103,
+  sessionChanged: -31108,
   sessionClosed: -31102,
   sessionExists: -31106,
   sessionNotFound: -31101,

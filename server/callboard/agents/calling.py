@@ -1,6 +1,7 @@
 """What the tools have in common by which agents have to do with each other: who calls, what a model reads
 of an agent, and the codes of errors."""
 
+from collections.abc import Mapping
 from functools import wraps
 from typing import Any
 
@@ -8,10 +9,11 @@ import orjson
 
 from callboard_rpc.agents import AgentQuestion
 from callboard_rpc.common import Actor
+from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import AgentNotificationDelivered
 
 from ..tools.base import Run, ToolContext, ToolFailure, ToolOutcome
-from ..turns.kernel_tools import coded, grant_of
+from ..turns.kernel_tools import Called, coded, grant_of
 from .examining import Caller
 from .reports import shortened, told_by_result
 from .service import Agents
@@ -78,6 +80,17 @@ def caller_of(context: ToolContext) -> Caller:
         call_id=context.call_id,
         profile=context.profile,
     )
+
+
+def _name_of(context: ToolContext, agent_id: str) -> str:
+    try:
+        return agents_of(context).target(context.session, agent_id).name
+    except CallboardError:  # told by the call itself
+        return agent_id
+
+
+CALLED: Mapping[str, Called] = {"agent_id": _name_of}
+"""Agents have names, which say more to a person than their ids."""
 
 
 def as_json(value: Any) -> str:

@@ -12,7 +12,7 @@ from callboard_rpc.events import InterruptVerb
 from ..tools.base import ToolContext, ToolOutcome
 from ..tools.schema import describe
 from ..turns.kernel_tools import kernel_tool
-from .calling import agents_of, as_json, caller_of, of_parents
+from .calling import CALLED, agents_of, as_json, caller_of, of_parents
 from .interrupts import Verb
 from .tools import INTERRUPT_AGENT
 
@@ -70,6 +70,7 @@ STEER_AGENT = kernel_tool(
     WithReason,
     _steer,
     lambda a: f"Correct {a.agent_id}: {a.reason}",
+    called=CALLED,
     permission=PERMISSION,
 )
 
@@ -82,6 +83,7 @@ CANCEL_AGENT = kernel_tool(
     WithReason,
     _cancel,
     lambda a: f"Cancel {a.agent_id}: {a.reason}",
+    called=CALLED,
     permission=PERMISSION,
 )
 
@@ -94,6 +96,7 @@ ABORT_AGENT = kernel_tool(
     Abort,
     _abort,
     lambda a: f"Abort {a.agent_id}",
+    called=CALLED,
     permission=PERMISSION,
 )
 

@@ -9,6 +9,7 @@ from ..tools.base import ToolContext, ToolFailure, ToolOutcome
 from ..tools.schema import describe
 from ..turns.kernel_tools import kernel_tool
 from .calling import (
+    CALLED,
     MAX_WAIT_MS,
     WAIT_MS,
     agents_of,
@@ -68,6 +69,7 @@ SEND_AGENT_MESSAGE = kernel_tool(
     AgentMessage,
     _send,
     lambda a: f"Message to {a.agent_id}: {a.message}",
+    called=CALLED,
 )
 
 CONTINUE_AGENT = kernel_tool(
@@ -79,6 +81,7 @@ CONTINUE_AGENT = kernel_tool(
     AgentMessage,
     _continue,
     lambda a: f"Continue {a.agent_id}: {a.message}",
+    called=CALLED,
 )
 
 
@@ -193,6 +196,7 @@ INTERRUPT_AGENT = kernel_tool(
     OneAgent,
     _interrupt,
     lambda a: f"Interrupt {a.agent_id}",
+    called=CALLED,
 )
 
 CLOSE_AGENT = kernel_tool(
@@ -201,6 +205,7 @@ CLOSE_AGENT = kernel_tool(
     OneAgent,
     _close,
     lambda a: f"Close {a.agent_id}",
+    called=CALLED,
     waits=True,
 )
 

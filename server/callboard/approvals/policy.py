@@ -169,8 +169,8 @@ def _asked_or_allowed(
 
 _DEFAULT_REASONS: Final[dict[ToolEffect, str]] = {
     "read": "reading the workspace is allowed",
-    "write": "a change of files is asked about",
-    "execute": "a command is asked about",
+    "write": "changing files needs approval",
+    "execute": "running a command needs approval",
     "kernel": "it changes nothing but Callboard's own state",
 }
 

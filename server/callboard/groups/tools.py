@@ -7,6 +7,7 @@ from typing import Literal
 from attrs import field, frozen
 
 from callboard_rpc.common import TaskId
+from callboard_rpc.errors import CallboardError
 from callboard_rpc.groups import GroupTask, TaskFilter
 
 from ..tools.base import ToolContext, ToolFailure, ToolOutcome
@@ -25,7 +26,7 @@ from .calling import (
 )
 from .state import count_of
 from .status_tool import GROUP_STATUS
-from .tasks import NewTask, Said, names
+from .tasks import NewTask, Said, existing, names
 
 # --- group_task ---------------------------------------------------------------------------------
 
@@ -172,6 +173,13 @@ def _told(context: ToolContext, task: GroupTask) -> ToolOutcome:
     return ToolOutcome(text=task_line(task, named))
 
 
+def _title_of(context: ToolContext, task_id: str) -> str:
+    try:
+        return existing(groups_of(context).glance, participant(context).root_id, task_id).title
+    except CallboardError:  # told by the call itself
+        return task_id
+
+
 GROUP_TASK = kernel_tool(
     "group_task",
     (
@@ -182,6 +190,7 @@ GROUP_TASK = kernel_tool(
     GroupTaskCall,
     _task,
     lambda a: f"Task board: {a.op} {a.title or a.task_id or ''}".rstrip(),
+    called={"task_id": _title_of},
 )
 
 
@@ -255,6 +264,10 @@ async def _inbox(context: ToolContext, limit: int) -> ToolOutcome:
     return ToolOutcome(text="\n".join(lines) or "Nobody has written to you.")
 
 
+def _member_name(context: ToolContext, agent_id: str) -> str:
+    return names(groups_of(context).glance, participant(context).root_id)(agent_id)
+
+
 GROUP_MESSAGE = kernel_tool(
     "group_message",
     (
@@ -263,7 +276,8 @@ GROUP_MESSAGE = kernel_tool(
     ),
     GroupMessageCall,
     _message,
-    lambda a: f"Message to {a.to}: {a.text}" if a.op == "send" else "List messages",
+    lambda a: f"Message to {a.agent_id or a.to}: {a.text}" if a.op == "send" else "List messages",
+    called={"agent_id": _member_name},
 )
 
 

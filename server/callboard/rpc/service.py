@@ -5,7 +5,10 @@ import gc
 import logging
 import os
 import sys
-from contextlib import AsyncExitStack
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +19,7 @@ from callboard_rpc.methods import METHODS
 from ..host import Environment, Host, open_host
 from ..log.ids import IdSource
 from ..log.redact import RedactingFilter, Redactor
+from ..log.retrying import may_pass
 from ..tools.environment import secret_values
 from . import loop
 from .boot import Boot
@@ -63,6 +67,9 @@ _SERVED = (
     "peer",
 )
 """The families that a server without a store refuses by themselves; the rest is the protocol's own."""
+
+_AGAIN_S = 1.0
+"""How long a host that could not be opened is not tried again."""
 
 _WARM_AFTER_S = 0.3
 """What a client asks for right after the start goes first."""
@@ -143,23 +150,24 @@ class _Reception:
         try:
             answer = self._opening.handshake(params)
         except CallboardError as error:
-            sys.stderr.write(f"callboard serve: {error.message}\n")
+            _tell(error)
             raise
         self._take_limit()
         return answer
 
     async def serve(self, connection: Connection) -> Served:
-        """Opens the host. Where that fails, whatever the client asks is answered by the reason."""
+        """Opens the host. Where that fails, whatever the client asks is answered by the reason, and tried
+        again for a reason that may pass."""
         try:
             host = await self._opened(connection)
         except CallboardError as error:
-            sys.stderr.write(f"callboard serve: {error.message}\n")
-            return _refusing(error)
+            _tell(error)
+            again = partial(self.serve, connection) if may_pass(error) else None
+            return _Refusing(error, connection, again).served
         except Exception:
             _log.exception("the host could not be started")
-            return _refusing(
-                CallboardError("internal", "the server could not start; its log says why")
-            )
+            error = CallboardError("internal", "the server could not start; its log says why")
+            return _Refusing(error, connection, None).served
         self._host = host
         self._redactor = host.redactor
         clients = self._clients = Clients(host)
@@ -174,8 +182,12 @@ class _Reception:
     async def _opened(self, connection: Connection) -> Host:
         environment = Environment.of_process(connection.client.config)
         opening = self._opening
+        store, opening.store = (
+            opening.store,
+            None,
+        )  # whoever fails closes it; the next one opens its own
         host = await self._stack.enter_async_context(
-            open_host(environment, store=opening.store, ids=opening.ids, host_id=opening.host_id)
+            open_host(environment, store=store, ids=opening.ids, host_id=opening.host_id)
         )
         logging.getLogger().setLevel(host.settings.log.level.upper())
         if host.settings.log.file is not None:
@@ -238,16 +250,49 @@ async def _leave(state: ClientState) -> None:
     await state.subscriptions.close()
 
 
-def _refusing(error: CallboardError) -> Served:
-    """Without a host nothing can be done; the client is told so, whatever it asks."""
+def _tell(error: CallboardError) -> None:
+    """The person sees it, too, if the editor shows what a server says; its disk may be the full one."""
+    with suppress(OSError):
+        sys.stderr.write(f"callboard serve: {error.message}\n")
 
-    async def unserved(_: Call, __: Any) -> Any:
-        raise error
 
-    return Served(
-        handlers={
-            name: unserved
-            for name, method in METHODS.items()
-            if method.direction == "clientToServer" and name.partition("/")[0] in _SERVED
-        }
-    )
+class _Refusing:
+    """What is served without a host: nothing can be done, and the client is told so, whatever it asks.
+
+    `again` tries anew to open the host, for whoever asks a second later or more; once it is there it serves
+    this request, and all that follow.
+    """
+
+    def __init__(
+        self,
+        error: CallboardError,
+        connection: Connection,
+        again: Callable[[], Awaitable[Served]] | None,
+    ) -> None:
+        self._error = error
+        self._connection = connection
+        self._again = again
+        self._due = time.monotonic() + _AGAIN_S
+        self._trying = asyncio.Lock()
+        self._found: Served | None = None
+        self.served = Served(
+            handlers={
+                name: self._unserved
+                for name, method in METHODS.items()
+                if method.direction == "clientToServer" and name.partition("/")[0] in _SERVED
+            }
+        )
+
+    async def _unserved(self, call: Call, params: Any) -> Any:
+        found = await self._tried()
+        handler = None if found is None else found.handlers.get(call.method)
+        if handler is None or isinstance(handler, Heed):
+            raise self._error
+        return await handler(call, params)
+
+    async def _tried(self) -> Served | None:
+        async with self._trying:
+            if self._found is None and self._again is not None and time.monotonic() >= self._due:
+                self._found, self._again = await self._again(), None
+                self._connection.serve(self._found)
+            return self._found

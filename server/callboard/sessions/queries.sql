@@ -127,6 +127,9 @@ SELECT session_id, name FROM up ORDER BY above DESC;
 -- name: flags
 SELECT closed, archived FROM sessions WHERE session_id = ?;
 
+-- name: updated_after
+SELECT seq FROM events WHERE session_id = ? AND seq > ? AND type = 'session_updated' LIMIT 1;
+
 -- name: with_pending_triggers
 SELECT DISTINCT t.session_id FROM triggers t
 JOIN sessions s ON s.session_id = t.session_id

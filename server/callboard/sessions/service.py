@@ -171,8 +171,11 @@ class Sessions:
         mode: Mode | Unset,
         model: str | Unset | None,
         burst_budget: int | Unset | None = UNSET,
+        if_unchanged_since: int | None = None,
     ) -> Session:
-        """Changes what is given; a turn that runs sees the new mode at its next call."""
+        """Changes what is given; a turn that runs sees the new mode at its next call.
+
+        Raises sessionChanged when another update came after the event `if_unchanged_since`."""
         changes: Json = {}
         if not isinstance(title, Unset):
             changes["title"] = clean_title(title)
@@ -185,6 +188,8 @@ class Sessions:
 
         def commit(tx: Transaction) -> None:
             _must_exist(tx, session_id)
+            if if_unchanged_since is not None:
+                _must_be_unchanged(tx, session_id, if_unchanged_since)
             if changes:
                 tx.append(session_id, SessionUpdated(changes=changes), actor=by)
             if not isinstance(mode, Unset):
@@ -504,6 +509,16 @@ def _must_exist(tx: Transaction, session_id: str) -> tuple[bool, bool]:
     if row is None:
         raise CallboardError("sessionNotFound", f"there is no session {session_id[:80]!r}")
     return bool(row[0]), bool(row[1])
+
+
+def _must_be_unchanged(tx: Transaction, session_id: str, since: int) -> None:
+    row = tx.one(SQL["updated_after"], session_id, since)
+    if row is not None:
+        raise CallboardError(
+            "sessionChanged",
+            f"session {session_id} was changed at seq {row[0]}, after it was read at seq {since}; read it again",
+            data={"seq": row[0]},
+        )
 
 
 def _must_be_open(tx: Transaction, session_id: str) -> None:

@@ -22,6 +22,9 @@ _SHOWN_CHARS = 400
 
 Coded: TypeAlias = Callable[[Run], Run]
 
+Called: TypeAlias = Callable[[ToolContext, str], str]
+"""What people call that which an argument names by its id; the argument itself where nothing is known of it."""
+
 
 def grant_of(context: ToolContext) -> Grant:
     """The right to write of the run that makes the call."""
@@ -81,10 +84,12 @@ def kernel_tool(
     run: Run,
     title: Callable[[Any], str],
     *,
+    called: Mapping[str, Called] | None = None,
     waits: bool = False,
     permission: str | None = None,
 ) -> Tool:
-    """A tool whose preview shows the arguments; `title` says of them what it will do."""
+    """A tool whose preview shows the arguments; `title` says of them what it will do. It is given those that
+    `called` knows better by the names that people have for them."""
     return Tool(
         name=name,
         description=description,
@@ -92,21 +97,28 @@ def kernel_tool(
         effect="kernel",
         kind="other",
         run=run,
-        preview=_preview_as(title, name),
+        preview=_preview_as(title, name, called or {}),
         waits=waits,
         permission=permission,
         invalid_code=INVALID,
     )
 
 
-def _preview_as(title: Callable[[Any], str], name: str) -> Callable[..., Awaitable[Preview]]:
+def _preview_as(
+    title: Callable[[Any], str], name: str, called: Mapping[str, Called]
+) -> Callable[..., Awaitable[Preview]]:
     async def preview(context: ToolContext, arguments: Any) -> Preview:
         shown = {
             key: one_line(value, _SHOWN_CHARS) if isinstance(value, str) else value
             for key, value in _plain(arguments).items()
         }
+        known = {
+            key: called_so(context, value)
+            for key, called_so in called.items()
+            if isinstance(value := getattr(arguments, key), str)
+        }
         return Preview(
-            title=one_line(title(arguments)),
+            title=one_line(title(attrs.evolve(arguments, **known))),
             subject=ToolCallSubject(name=name, arguments=shown),
             risk="low",
         )

@@ -3,15 +3,9 @@
 from typing import Any
 from uuid import uuid4
 
+from asking import answer, ask, begin
 from nvim_harness import Editor
 
-ASK = """
-local key, method, params = ...
-_G.answers = _G.answers or {}
-require('callboard.app').get():request(method, params, function(err, result)
-  _G.answers[key] = { err = err, result = result }
-end)
-"""
 FOLLOW = """
 _G.session = require('callboard.app').get():use(...)
 """
@@ -76,9 +70,7 @@ class Driven:
 
     def ask(self, method: str, **params: Any) -> Any:
         """The result of a request over the editor's own connection."""
-        answer = self.answer(self.begin(method, **params))
-        assert "err" not in answer, answer
-        return answer["result"]
+        return ask(self.editor, method, **params)
 
     def begin(self, method: str, **params: Any) -> str:
         """Asks, and does not wait."""
@@ -129,18 +121,6 @@ class Driven:
         for name, logged in found["logged"].items():
             shown = found["shown"][name]
             assert shown == logged, f"{name}:\n{shown}\nbut the log has\n{logged}"
-
-
-def begin(editor: Editor, method: str, **params: Any) -> str:
-    key = uuid4().hex
-    editor.lua(ASK, key, method, params)
-    return key
-
-
-def answer(editor: Editor, key: str) -> dict[str, Any]:
-    return editor.wait_for(
-        lambda: editor.lua("return (_G.answers or {})[...]", key), what="an answer"
-    )
 
 
 def said(editor: Editor) -> list[str]:

@@ -11,7 +11,6 @@ editor writes is below a folder of its own, so any number run beside each other,
 """
 
 import json
-import os
 import re
 import shutil
 import signal
@@ -32,7 +31,10 @@ import pynvim
 from nvim_screen import Screen
 from nvim_versions import PLUGIN
 
-from harness.processes import bears, described, end, ended, is_server
+from harness.editor_home import EditorHome
+from harness.offspring import Offspring
+from harness.processes import described, end, ended, is_server
+from harness.waiting import wait_until
 
 PATIENCE_S = 20.0
 """How long anything may take before a test fails; nothing waits for it to pass."""
@@ -72,22 +74,18 @@ class Editor:
         arguments: Sequence[str] = (),
         init: str = "",
     ) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        self._home = EditorHome(
+            folder, scenario=scenario, model=model, store=store, workspace=workspace
+        )
         self.folder = folder
-        self.workspace = workspace or folder / "workspace"
-        self.workspace.mkdir(parents=True, exist_ok=True)
-        self.store = store or folder / "store" / "callboard.db"
-        if scenario is not None:
-            assert model is None, "a scenario is a model"
-            path = folder / "scenario.yaml"
-            path.write_text(scenario, "utf-8")
-            model = f"scripted/{path}"
-        self.environ = self._environ(model, options, server, environ or {})
+        self.workspace = self._home.workspace
+        self.store = self._home.store
+        self.environ = self._environ(options, server, environ or {})
         self._sockets = Path(tempfile.mkdtemp(prefix="nvim-"))  # a socket's path must be short
         self._stderr_path = folder / f"nvim-stderr-{uuid4().hex[:8]}.txt"
         self.process = self._start(nvim, arguments, init)
         self.pid = self.process.pid
-        self._known: set[psutil.Process] = set()
+        self._offspring = Offspring(f"{TAG}={self.environ[TAG]}")
         self.screen_of_neovim = Screen(*size)
         self._drawn = threading.Condition()
         self._closed = False
@@ -169,17 +167,19 @@ class Editor:
         is returned. Fails with all that tells why: screen, messages, logs."""
         if not callable(wanted):
             what = what or f"{wanted!r} on the screen"
-        check = self._check(wanted)
-        ends = time.monotonic() + deadline
-        while True:
-            found = check()
-            if found:
-                return found
-            if time.monotonic() > ends:
-                raise AssertionError(self._told(f"not in {deadline:g} s: {what or wanted}"))
-            self.mode()  # one round trip, so that Neovim is known to live
-            with self._drawn:
-                self._drawn.wait(0.02)
+        return wait_until(
+            self._check(wanted),
+            what or str(wanted),
+            deadline_s=deadline,
+            pause=self._draw,
+            told=self._told,
+        )
+
+    def _draw(self) -> None:
+        """Lets Neovim draw for a moment, if it wants to."""
+        self.mode()  # one round trip, so that Neovim is known to live
+        with self._drawn:
+            self._drawn.wait(0.02)
 
     def wait_gone(self, unwanted: str | re.Pattern[str], deadline: float = PATIENCE_S) -> None:
         """Waits until a text or a pattern is not on the screen."""
@@ -195,24 +195,13 @@ class Editor:
 
     def logs(self) -> str:
         """The ends of all logs below the folder, and what Neovim wrote to stderr."""
-        paths = {*self.folder.rglob("*.log"), *self.store.parent.glob("*.log"), self._stderr_path}
-        shown: list[str] = []
-        for path in sorted(paths):
-            lines = path.read_text(errors="replace").splitlines()[-40:]
-            if lines:
-                shown += [f"--- {path}", *lines]
-        return "\n".join(shown)
+        return "\n".join(self._home.logs(self._stderr_path))
 
     # --- processes ---
 
     def children(self) -> list[psutil.Process]:
         """All that live below this Neovim."""
-        try:
-            found = psutil.Process(self.pid).children(recursive=True)
-        except psutil.NoSuchProcess:
-            found = []
-        self._known.update(found)
-        return found
+        return self._offspring.below(self.pid)
 
     def server_pids(self) -> list[int]:
         """The servers that this Neovim started."""
@@ -240,7 +229,7 @@ class Editor:
         try:
             self.children()
             stayed = self._quit()
-            left = self._left()
+            left = self._offspring.left(PATIENCE_S)
             logs = self.logs() if stayed or left else ""
             end(left)
             assert not stayed, f"Neovim did not end by :qa!\n{logs}"
@@ -262,48 +251,20 @@ class Editor:
             return True
         return False
 
-    def _left(self) -> list[psutil.Process]:
-        """What this Neovim started and what is still there after it had its time."""
-        mark = f"{TAG}={self.environ[TAG]}"
-        ends = time.monotonic() + PATIENCE_S
-        while True:
-            left = [p for p in self._known if not ended(p)]
-            left += [p for p in psutil.process_iter() if p not in left and bears(p, mark)]
-            if not left or time.monotonic() > ends:
-                return left
-            time.sleep(0.02)  # the end of an orphan sends no event
-
     # --- beginning, ending, failing ---
 
     def _environ(
         self,
-        model: str | None,
         options: Mapping[str, Any] | None,
         server: Sequence[str] | None,
         more: Mapping[str, str],
     ) -> dict[str, str]:
-        """All of it: nothing of the environment of the tests gets through but PATH."""
-        home = self.folder / "home"
-        folders = {
-            "HOME": home,
-            "XDG_CONFIG_HOME": home / "config",
-            "XDG_DATA_HOME": home / "data",
-            "XDG_STATE_HOME": home / "state",
-            "XDG_CACHE_HOME": home / "cache",
-            "XDG_RUNTIME_DIR": home / "run",
-            "CALLBOARD_CONFIG_DIR": home / "config" / "callboard",
-        }
-        for folder in folders.values():
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        """All of it, with the plugin's options."""
         command = {} if server is None else {"server": {"cmd": list(server)}}
         return {
-            "PATH": os.environ["PATH"],
-            "LANG": "C.UTF-8",
+            **self._home.environ(),
             "TERM": "xterm-256color",
-            **{name: str(folder) for name, folder in folders.items()},
-            "CALLBOARD_STORE": str(self.store),
-            **({"CALLBOARD_MODEL": model} if model else {}),
-            "NVIM_LOG_FILE": str(home / "state" / "nvim.log"),
+            "NVIM_LOG_FILE": str(self._home.home / "state" / "nvim.log"),
             TAG: uuid4().hex,
             "TESTS_PLUGIN_OPTIONS": json.dumps(_merged(command, options or {})),
             **more,

@@ -70,6 +70,16 @@ def pending(editor: Any) -> list[str]:
     )
 
 
+def begin_both(editor: Any) -> None:
+    """Two approvals wait in one session, and keys are taken for them."""
+    editor.command("Callboard new")
+    editor.command("Callboard send run both")
+    editor.wait_for(lambda: len(pending(editor)) == 2)
+    editor.wait_for("Create two.txt")
+    to_chat(editor)
+    settle(editor)
+
+
 def settle(editor: Any) -> None:
     """Until keys are taken for what waits: longer than a hand that was on its way."""
     editor.lua(
@@ -174,12 +184,7 @@ def test_for_the_session_is_asked_once_and_always_makes_a_rule(editor):
 
 
 def test_nothing_is_allowed_by_a_key_that_was_on_its_way(editor):
-    editor.command("Callboard new")
-    editor.command("Callboard send run both")
-    editor.wait_for(lambda: len(pending(editor)) == 2)
-    editor.wait_for("Create two.txt")
-    to_chat(editor)
-    settle(editor)
+    begin_both(editor)
     assert editor.lua("return vim.fn.search('Create one.txt', 'cw')") > 0
     # Two presses at once: the second must not reach what takes the first one's place.
     editor.keys("11")
@@ -193,12 +198,7 @@ def test_nothing_is_allowed_by_a_key_that_was_on_its_way(editor):
 
 
 def test_where_several_wait_a_key_wants_the_cursor_on_one(editor):
-    editor.command("Callboard new")
-    editor.command("Callboard send run both")
-    editor.wait_for(lambda: len(pending(editor)) == 2)
-    editor.wait_for("Create two.txt")
-    to_chat(editor)
-    settle(editor)
+    begin_both(editor)
     editor.keys("gg1")
     editor.wait_for(lambda: "several wait" in editor.said())
     editor.command("Callboard approve")

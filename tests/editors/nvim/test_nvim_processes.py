@@ -11,10 +11,12 @@ from typing import Any
 
 import psutil
 import pytest
-from driven import TOLD, Driven, answer, begin, said
-from nvim_harness import SERVER, Editor, ended
+from asking import answer, begin
+from driven import TOLD, Driven, said
+from nvim_harness import SERVER, Editor
 
 from harness.process import ServerProcess
+from harness.processes import ended
 
 SCENARIO = r"""
 rules:

@@ -2,9 +2,9 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
+from asking import ask
 from nvim_harness import Editor
 
 SCENARIO = """
@@ -29,28 +29,6 @@ rules:
 default: I have nothing to say about that.
 """.replace("LOOKS", ", ".join(["{call: {tool: list_files, arguments: {path: .}}}"] * 210))
 """`look` makes a session longer than the page that a chat begins with."""
-
-
-def ask(editor: Editor, method: str, **params: Any) -> Any:
-    """What the editor's server answers."""
-    editor.lua(
-        """
-        _G.asked = (_G.asked or 0) + 1
-        _G.answers = _G.answers or {}
-        local number, method, params = _G.asked, ...
-        params = next(params) == nil and vim.empty_dict() or params
-        require('callboard.app').get():request(method, params, function(err, result)
-          _G.answers[number] = { err = err, result = result }
-        end)
-        """,
-        method,
-        params,
-    )
-    answer = editor.wait_for(
-        lambda: editor.lua("return _G.answers[_G.asked]"), what=f"an answer to {method}"
-    )
-    assert "err" not in answer, answer["err"]
-    return answer["result"]
 
 
 def begin(editor: Editor, title: str, folder: Path | None = None, *, say: str | None = None) -> str:
@@ -294,6 +272,7 @@ def test_the_mode_is_set_and_picked(editor):
     editor.wait_for(
         lambda: ask(editor, "session/get", sessionId=session)["session"]["mode"] == "plan"
     )
+    wait_told(editor, "the mode is plan now")
     editor.command("Callboard mode")
     wait_for_list(editor, "Mode of «Modes»", "  ask", "* plan", "  work")
     go_to(editor, "  work")

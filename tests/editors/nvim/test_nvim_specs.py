@@ -1,54 +1,35 @@
 """Runs every spec file of the plugin in every Neovim found, each in a process and a home of its own."""
 
-import os
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 from nvim_versions import PLUGIN
 
+from harness.editor_home import private_environ
+from harness.foreign_tests import ForeignRun, run_foreign
+
 RUN = PLUGIN / "tests" / "run.lua"
 SPECS = sorted((PLUGIN / "tests" / "spec").rglob("*_spec.lua"))
 
 
-def run_specs(nvim: Path, home: Path, *specs: Path) -> tuple[int, str]:
-    """The exit code and what busted and the specs wrote."""
-    folders = {"HOME": home, "XDG_RUNTIME_DIR": home / "run"}
-    for kind in ("CONFIG", "DATA", "STATE", "CACHE"):
-        folders[f"XDG_{kind}_HOME"] = home / kind.lower()
-    for folder in folders.values():
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    done = subprocess.run(
+def run_specs(nvim: Path, home: Path, *specs: Path) -> ForeignRun:
+    environ = {"CALLBOARD_TESTS_NVIM": str(nvim), "NVIM_LOG_FILE": str(home / "nvim.log")}
+    return run_foreign(
         [nvim, "--clean", "-n", "-l", RUN, "-o", "plainTerminal", *specs],
-        env={
-            "PATH": os.environ["PATH"],
-            "LANG": "C.UTF-8",
-            "CALLBOARD_TESTS_NVIM": str(nvim),
-            "NVIM_LOG_FILE": str(home / "nvim.log"),
-            **{name: str(folder) for name, folder in folders.items()},
-        },
-        cwd=home,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=100,
-        check=False,
+        folder=home,
+        environ={**private_environ(home), **environ},
     )
-    return done.returncode, done.stdout
 
 
 @pytest.mark.parametrize(
     "spec", SPECS, ids=lambda path: path.relative_to(PLUGIN / "tests" / "spec").as_posix()
 )
 def test_spec(nvim: Path, spec: Path, tmp_path: Path) -> None:
-    code, said = run_specs(nvim, tmp_path, spec)
-    assert code == 0, said
-    counts = re.search(r"^(\d+) success\w* / .* / (\d+) pending", said, re.MULTILINE)
-    assert counts, said
-    assert int(counts[1]) > 0, f"no test ran:\n{said}"
-    assert int(counts[2]) == 0, f"a test is left out:\n{said}"
+    run = run_specs(nvim, tmp_path, spec)
+    counts = re.search(r"^(\d+) success\w* / .* / (\d+) pending", run.said, re.MULTILINE)
+    assert counts, run.said
+    run.assert_all_ran(passed=int(counts[1]), left_out=int(counts[2]))
 
 
 def test_there_are_specs() -> None:
@@ -67,6 +48,4 @@ def test_there_are_specs() -> None:
 def test_a_spec_that_fails_is_told(nvim: Path, text: str, told: str, tmp_path: Path) -> None:
     spec = tmp_path / "made_spec.lua"
     spec.write_text(text, "utf-8")
-    code, said = run_specs(nvim, tmp_path / "home", spec)
-    assert code != 0
-    assert told in said
+    run_specs(nvim, tmp_path / "home", spec).assert_failed(told)

@@ -2,31 +2,11 @@
 
 import re
 from typing import Any
-from uuid import uuid4
 
 import pytest
+from asking import ask
 
-SCENARIO = r"""
-rules:
-  - when: {last_user: {regex: "You are the agent 'asker'"}, step: 0}
-    answer:
-      - call: {tool: message, arguments: {to: parent, text: "Which of the two?"}}
-  - when: {last_tool: message}
-    answer:
-      - say: Then the second.
-      - usage: {input_tokens: 1200, output_tokens: 34}
-  - when: {last_user: {regex: "You are the agent 'sleeper'"}, step: 0}
-    answer: [{say: I think about it.}, {hang: true}]
-  - when: {last_user: {contains: "Sleep again"}}
-    answer: [{hang: true}]
-  - when: {last_user: {regex: "You are the agent 'typist'"}, step: 0}
-    answer:
-      - call: {tool: write_file, arguments: {path: typed.txt, content: "typed\n"}}
-  - when: {last_tool: {name: write_file, status: ok}}
-    answer: It is written.
-default: Nothing to do.
-"""
-FEATURES = {"CALLBOARD_FEATURES": "agents.interrupts,agents.messaging"}
+from harness.scripted_team import FEATURES, SCENARIO
 
 
 class Team:
@@ -40,21 +20,7 @@ class Team:
 
     def ask(self, method: str, **params: Any) -> Any:
         """The result of a request of the editor's own connection."""
-        key = uuid4().hex
-        self.editor.lua(
-            "local key, method, params = ..."
-            " _G.answers = _G.answers or {}"
-            " require('callboard.app').get():request(method, params, function(err, result)"
-            "   _G.answers[key] = { err = err, result = result } end)",
-            key,
-            method,
-            params,
-        )
-        answer = self.editor.wait_for(
-            lambda: self.editor.lua("return _G.answers[...]", key), what=f"an answer to {method}"
-        )
-        assert "err" not in answer, answer
-        return answer["result"]
+        return ask(self.editor, method, **params)
 
     def spawn(self, name: str) -> str:
         return self.ask("agent/spawn", parentId=self.root, name=name, message="Do it.")["agent"][

@@ -1,5 +1,7 @@
 """VS Codes for the tests of this folder; what this machine lacks the tools for is left out."""
 
+import copy
+import json
 from collections.abc import Callable, Generator
 from contextlib import ExitStack
 from pathlib import Path
@@ -110,3 +112,25 @@ def open_webview(
             return page
 
         yield start
+
+
+@pytest.fixture(scope="session")
+def gallery() -> dict[str, Any]:
+    """One of everything that a chat can show."""
+    from vscode_build import run_node
+
+    return json.loads(run_node("test/webview/gallery.mjs"))
+
+
+@pytest.fixture
+def everything(gallery: dict[str, Any]) -> dict[str, Any]:
+    return copy.deepcopy(gallery)
+
+
+@pytest.fixture
+def quiet(everything: dict[str, Any]) -> dict[str, Any]:
+    """A session in which nothing runs, nothing waits and nothing was said."""
+    del everything["plan"], everything["head"]["turn"]
+    head = everything["head"] | {"agentsRunning": 0, "inGroup": False}
+    lists: dict[str, Any] = {"cards": [], "queue": [], "approvals": [], "context": []}
+    return everything | lists | {"head": head, "elsewhere": 0, "older": False}

@@ -17,6 +17,7 @@ from vscode_build import installed
 from vscode_harness import SERVER, THEMES, CodeServer, plain
 from vscode_place import ChatWindow, Place
 
+from harness.disks import LittleDisk, little_disk
 from harness.exports import long_session
 from harness.process import ServerProcess
 
@@ -227,9 +228,17 @@ def test_a_question_outlives_a_hidden_view_and_a_reload_and_one_of_two_windows_a
     assert ends == ["reject_once", "allow_once"]
 
 
-def test_a_server_that_is_killed_loses_and_doubles_nothing(place: Made):
+def test_neither_a_killed_server_nor_a_full_disk_loses_or_doubles_anything(place: Made):
     here = place(TALK, theme="light")
-    me = here.window(1000, 760).begin()
+    with little_disk(here.store.parent, kib=8192) as disk:
+        me = here.window(1000, 760).begin()
+        a_killed_server_is_followed_by_another(here, me)
+        a_full_disk_is_told_and_keeps_nothing_for_good(here, me, disk)
+        nothing_is_lost_or_doubled(here, me)
+        here.close()
+
+
+def a_killed_server_is_followed_by_another(here: Place, me: ChatWindow) -> None:
     me.say("hello")
     me.shows("You said: hello")
     me.say("tell me more")
@@ -244,6 +253,48 @@ def test_a_server_that_is_killed_loses_and_doubles_nothing(place: Made):
     me.say("hello again")
     me.shows("You said: hello again")
     me.calm()
+
+
+def a_full_disk_is_told_and_keeps_nothing_for_good(
+    here: Place, me: ChatWindow, disk: LittleDisk
+) -> None:
+    (server,) = here.servers()
+    told = re.compile("is full; free some space and try again|written just now")
+    me.say("hello for the third time")
+    me.shows("You said: hello for the third time")
+    me.calm()
+    # What cannot be stored comes back, to be said again.
+    disk.fill(server)
+    me.say("run echo ran >> ran.txt")
+    me.wait_for(lambda: told.search(me.find(".composer .warn").inner_text()), "why it was not sent")
+    assert me.composer().input_value() == "run echo ran >> ran.txt"
+    me.screenshot("e2e-full-disk-prompt-light")
+    disk.free()
+    me.composer().press("Enter")
+    # An answer that cannot be stored is none, and is told on the card, which stays.
+    me.approval()
+    disk.fill(server)
+    me.choose("Allow once")
+    me.wait_for(lambda: told.search(me.approval().inner_text()), "why it did not count")
+    expect(me.find("[data-approval] .warn")).to_be_in_viewport(timeout=30_000)
+    me.screenshot("e2e-full-disk-answer-light")
+    assert not (here.project / "ran.txt").exists()
+    disk.free()
+    me.choose("Allow once")
+    me.shows("Done.", "Allowed by you")
+    me.calm()
+    assert (here.project / "ran.txt").read_text() == "ran\n"
+    # A turn that is at work comes to its end when there is room for it.
+    me.say("tell me more of it")
+    me.wait_for(lambda: me.text().count("So it begins.") == 2, "the turn")
+    disk.fill(server)
+    me.shows("So it ends.")
+    assert "running" in me.find(".head .standing").inner_text()
+    disk.free()
+    me.calm()
+
+
+def nothing_is_lost_or_doubled(here: Place, me: ChatWindow) -> None:
     other = here.other()
     (session,) = other.call("session/list")["data"]
     said = [
@@ -251,7 +302,8 @@ def test_a_server_that_is_killed_loses_and_doubles_nothing(place: Made):
         for event in other.events(session["sessionId"])
         if event["type"] == "message"
     ]
-    shown = me.find(".prompt .plain, .answer .prose").all_inner_texts()
+    # What is out of sight is not drawn, and has no inner text.
+    shown = me.find(".prompt .plain, .answer .prose").all_text_contents()
     assert [plain(text) for text in shown] == [text for text in said if text]
     ids = me.find("[data-card]").evaluate_all("(all) => all.map((each) => each.dataset.card)")
     assert len(ids) == len(set(ids))
@@ -281,7 +333,7 @@ def test_what_is_said_meanwhile_waits_can_be_changed_and_goes_along_with_a_denia
     me.say("and mind the name", key="Control+Enter")
     me.wait_for(lambda: me.text().count("at the next step") == 2, "both as steers")
     card = me.approval()
-    card.get_by_role("button", name="Deny, and say why").click()
+    card.get_by_role("button", name="Deny, say why").click()
     note = card.get_by_role("textbox")
     note.fill("Not so long.")
     me.screenshot("e2e-deny-dark")

@@ -4,39 +4,7 @@ import re
 
 import pytest
 
-SCENARIO = r"""
-rules:
-  - when: {last_user: {regex: "You are the agent 'asker'"}, step: 0}
-    answer:
-      - call: {tool: message, arguments: {to: parent, text: "Which of the two?"}}
-  - when: {last_tool: message}
-    answer:
-      - say: Then the second.
-      - usage: {input_tokens: 1200, output_tokens: 34}
-  - when: {last_user: {regex: "You are the agent 'sleeper'"}, step: 0}
-    answer: [{say: I think about it.}, {hang: true}]
-  - when: {last_user: {regex: "You are the agent 'typist'"}, step: 0}
-    answer:
-      - call: {tool: write_file, arguments: {path: typed.txt, content: "typed\n"}}
-  - when: {last_tool: {name: write_file, status: ok}}
-    answer: It is written.
-default: Nothing to do.
-"""
-FEATURES = {"CALLBOARD_FEATURES": "agents.interrupts,agents.messaging"}
-
-
-def set_pane(window, name, *, is_open):
-    """Opens or closes a view of the side bar. While views are laid out anew a click may miss, so it is tried
-    until the view is as it should be."""
-    header = window.pane(name).locator(".pane-header")
-
-    def done():
-        if header.get_attribute("aria-expanded") == str(is_open).lower():
-            return True
-        header.locator(".title").click()
-        return False
-
-    window.wait_for(done, f"{name} to be {'open' if is_open else 'closed'}")
+from harness.scripted_team import FEATURES, SCENARIO
 
 
 def has_row(window, pane, pattern):
@@ -74,7 +42,7 @@ def test_a_team_is_led_from_its_tree_and_from_its_board(window):
 
 
 def lead_from_the_tree(window):
-    set_pane(window, "Agents", is_open=True)
+    window.unfold("Agents")
     window.wait_for(
         lambda: "has no agents below it" in window.pane("Agents").inner_text(), "no agents"
     )
@@ -85,7 +53,7 @@ def lead_from_the_tree(window):
     window.wait_for(
         lambda: selected.get_attribute("aria-selected") == "true", "the session to be selected"
     )
-    set_pane(window, "Sessions", is_open=False)
+    window.unfold("Sessions", fold=True)
     has_row(window, "Agents", "asker ?waits for a reply")
     has_row(window, "Agents", r"asks: Which of the two\?")
     has_row(window, "Agents", r"sleeper ?running \d+ s")
@@ -139,8 +107,8 @@ def drive_the_board(window):
         lambda: board(window).locator(".column.done [data-task]").count() == 1, "it is done"
     )
     assert window.axe(board(window)) == []
-    set_pane(window, "Agents", is_open=False)
-    set_pane(window, "Tasks", is_open=True)
+    window.unfold("Agents", fold=True)
+    window.unfold("Tasks")
     has_row(window, "Tasks", r"Ready \(1\)")
     has_row(window, "Tasks", "Write it down ?required")
     window.act(window.row("Tasks", "Write it down"), "Claim")
@@ -148,7 +116,12 @@ def drive_the_board(window):
         lambda: board(window).locator(".column.active [data-task]").count() == 1, "it is claimed"
     )
     window.screenshot("team-board")
+    root = board(window).evaluate("() => document.body.dataset.root")
+    window.wait_for(lambda: window.keeps_tab(root), "the tab of the board in what is kept")
     window.reload()
-    # When VS Code keeps which tabs are open is its own affair: some seconds later.
-    window.command("Callboard: Open the Task Board")
+    # By itself.
     on_board(window, "Write it down")
+    assert board(window).evaluate("() => document.body.dataset.root") == root
+    window.wait_for(
+        lambda: board(window).locator(".column.active [data-task]").count() == 1, "it as it was"
+    )

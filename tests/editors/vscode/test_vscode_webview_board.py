@@ -218,6 +218,24 @@ def test_a_board_that_nobody_has_begun_says_how(open_board):
     page.screenshot("board-empty")
 
 
+def test_an_empty_column_leaves_its_room_to_the_others_and_takes_what_is_dropped(open_board):
+    cards = {"ready": CARDS["ready"], "done": CARDS["done"]}
+    page = open_board(board(cards))
+    widths = page.page.locator(".column").evaluate_all(
+        "(all) => Object.fromEntries(all.map((it) => [it.classList[1], it.getBoundingClientRect().width]))"
+    )
+    assert min(widths["ready"], widths["done"]) > 8 * max(
+        widths[name] for name in ("waiting", "active", "blocked", "cancelled")
+    )
+    for name in ("Waiting", "Active", "Blocked", "Cancelled"):
+        assert page.page.get_by_role("heading", name=name).is_visible()
+    page.page.locator('[data-task="tsk_parse"]').drag_to(page.page.locator(".column.active"))
+    page.wait_for(lambda: page.said("move"), "the move")
+    assert page.said("move") == [{"type": "move", "taskId": "tsk_parse", "to": "active"}]
+    assert page.axe() == []
+    page.screenshot("board-empty-columns")
+
+
 def test_titles_that_hold_anything_stay_text(open_board):
     nasty = '<img src=x onerror="alert(1)"> [x](command:y) **b** $(rocket) שלום ' + "x" * 300
     cards = {

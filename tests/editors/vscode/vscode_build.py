@@ -2,12 +2,13 @@
 
 import fcntl
 import os
-import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from vscode_tools import EXTENSION, WORKBENCH, node
+
+from harness.foreign_tests import run_foreign
 
 
 def node_environ(home: Path) -> dict[str, str]:
@@ -21,19 +22,14 @@ def run_node(*arguments: str | Path, home: Path | None = None, timeout: float = 
     """What a program for Node wrote, run in the extension's folder. Fails with all of it when it does not end well."""
     program = node()
     assert program is not None
-    done = subprocess.run(
+    run = run_foreign(
         [program, *arguments],
-        cwd=EXTENSION,
-        env=node_environ(home or Path(tempfile.gettempdir())),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=timeout,
-        check=False,
+        folder=EXTENSION,
+        environ=node_environ(home or Path(tempfile.gettempdir())),
+        timeout_s=timeout,
     )
-    assert done.returncode == 0, f"node {' '.join(map(str, arguments))}\n{done.stdout}"
-    return done.stdout
+    assert run.code == 0, f"node {' '.join(map(str, arguments))}\n{run.said}"
+    return run.said
 
 
 def once(shared: Path, name: str, build: Callable[[Path], None]) -> Path:

@@ -13,7 +13,6 @@ a VS Code writes is below a folder of its own, so any number run beside each oth
 """
 
 import json
-import os
 import re
 import shutil
 import signal
@@ -29,10 +28,13 @@ from uuid import uuid4
 import psutil
 from playwright.sync_api import Browser, Frame, Locator, Page, ViewportSize
 from playwright.sync_api import Error as BrowserError
-from vscode_look import ARTEFACTS, axe
+from vscode_look import axe, screenshot
 from vscode_tools import WORKBENCH, node
 
-from harness.processes import bearing, described, end, ended, is_server
+from harness.editor_home import EditorHome
+from harness.offspring import Offspring
+from harness.processes import described, end, is_server
+from harness.waiting import wait_until
 
 PATIENCE_S = 30.0
 """How long anything may take before a test fails; nothing waits for it to pass."""
@@ -73,6 +75,27 @@ THEMES = {
 }
 
 
+KEPT_TABS = """async () => {
+  const asked = (request) => new Promise((done, failed) => {
+    request.onsuccess = () => done(request.result);
+    request.onerror = () => failed(request.error);
+  });
+  const kept = [];
+  for (const { name } of await indexedDB.databases()) {
+    if (!name.startsWith("vscode-web-state-db-")) continue;
+    const database = await asked(indexedDB.open(name));
+    try {
+      const table = database.transaction("ItemTable").objectStore("ItemTable");
+      kept.push(await asked(table.get("memento/workbench.parts.editor")));
+    } finally {
+      database.close();
+    }
+  }
+  return kept.join(" ");
+}"""
+"""What VS Code knows of its tabs after a reload, as the browser keeps it: some seconds after they change."""
+
+
 class CodeServer:
     """One VS Code server, with a home, XDG folders, settings and extensions below `folder`.
 
@@ -99,24 +122,19 @@ class CodeServer:
         environ: Mapping[str, str] | None = None,
     ) -> None:
         self.browser = browser
+        self._home = EditorHome(folder, scenario=scenario, model=model, store=store)
         self.folder = folder
-        self.workspace = folder / "workspace"
-        self.workspace.mkdir(parents=True, exist_ok=True)
-        self.store = store or folder / "store" / "callboard.db"
+        self.workspace = self._home.workspace
+        self.store = self._home.store
         self.windows: list[Window] = []
         self._sockets = Path(tempfile.mkdtemp(prefix="code-"))  # a socket's path must be short
-        if scenario is not None:
-            assert model is None, "a scenario is a model"
-            path = folder / "scenario.yaml"
-            path.write_text(scenario, "utf-8")
-            model = f"scripted/{path}"
-        self.environ = self._environ(model, environ or {})
+        self.environ = self._environ(environ or {})
         path = {} if server is None else {"callboard.server.path": server}
         look = {"workbench.colorTheme": THEMES[theme]}
         self.set_machine({**QUIET, **look, **path, **(settings or {})})
         if not (folder / "extensions").exists():
             shutil.copytree(extensions, folder / "extensions")
-        self._known: set[psutil.Process] = set()
+        self._offspring = Offspring(f"{TAG}={self.environ[TAG]}")
         self._closed = False
         self._output = folder / f"code-{uuid4().hex[:8]}.txt"
         self.process = self._start(trusted)
@@ -162,15 +180,8 @@ class CodeServer:
 
     def logs(self) -> str:
         """The ends of all logs below the folder, and what the server of VS Code wrote."""
-        paths = {*self.folder.rglob("*.log"), *self.store.parent.glob("*.log"), self._output}
-        shown: list[str] = []
-        for path in sorted(paths):
-            if not path.exists() or path.name in {"remoteagent.log", "network.log"}:
-                continue
-            lines = path.read_text(errors="replace").splitlines()[-40:]
-            if lines:
-                shown += [f"--- {path}", *lines]
-        return "\n".join(shown)
+        quiet = {"remoteagent.log", "network.log"}
+        return "\n".join(self._home.logs(self._output, but=quiet))
 
     def log(self) -> str:
         """All that the extension's output channel holds."""
@@ -181,14 +192,7 @@ class CodeServer:
 
     def processes(self) -> list[psutil.Process]:
         """All that live below this VS Code, and itself."""
-        try:
-            root = psutil.Process(self.process.pid)
-            found = [root, *root.children(recursive=True)]
-        except psutil.NoSuchProcess:
-            found = []
-        found = [p for p in found if not ended(p)]
-        self._known.update(found)
-        return found
+        return self._offspring.below(self.process.pid, itself=True)
 
     def extension_hosts(self) -> list[psutil.Process]:
         """The extension hosts, one for each window and for each that was closed and may come back."""
@@ -235,16 +239,9 @@ class CodeServer:
     def _left(self) -> list[psutil.Process]:
         """What is still there after it had its time. An extension host that VS Code forgot, as it does when
         a window is closed while the host begins, is ended here: that is no fault of the extension's."""
-        began = time.monotonic()
-        while True:
-            left = [p for p in self._known if not ended(p)]
-            left += [p for p in bearing(f"{TAG}={self.environ[TAG]}") if p not in left]
-            passed = time.monotonic() - began
-            if not left or passed > PATIENCE_S:
-                return left
-            if passed > FORGOTTEN_S:
-                end([p for p in left if _is_extension_host(p)])
-            time.sleep(0.02)  # the end of an orphan sends no event
+        left = self._offspring.left(min(FORGOTTEN_S, PATIENCE_S))
+        end([p for p in left if _is_extension_host(p)])
+        return self._offspring.left(max(0, PATIENCE_S - FORGOTTEN_S)) if left else []
 
     # --- beginning, failing ---
 
@@ -256,28 +253,11 @@ class CodeServer:
         parts += ["processes:", *map(described, self.processes()), self.logs()]
         return "\n".join(parts)
 
-    def _environ(self, model: str | None, more: Mapping[str, str]) -> dict[str, str]:
-        """All of it: nothing of the environment of the tests gets through but PATH."""
-        home = self.folder / "home"
-        folders = {
-            "HOME": home,
-            "XDG_CONFIG_HOME": home / "config",
-            "XDG_DATA_HOME": home / "data",
-            "XDG_STATE_HOME": home / "state",
-            "XDG_CACHE_HOME": home / "cache",
-            "XDG_RUNTIME_DIR": self._sockets,
-            "CALLBOARD_CONFIG_DIR": home / "config" / "callboard",
-        }
-        for folder in folders.values():
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    def _environ(self, more: Mapping[str, str]) -> dict[str, str]:
         return {
-            "PATH": os.environ["PATH"],
-            "LANG": "C.UTF-8",
+            **self._home.environ(XDG_RUNTIME_DIR=self._sockets),
             "SHELL": "/bin/sh",
             "EXTENSIONS_GALLERY": "{}",
-            **{name: str(folder) for name, folder in folders.items()},
-            "CALLBOARD_STORE": str(self.store),
-            **({"CALLBOARD_MODEL": model} if model else {}),
             TAG: uuid4().hex,
             **more,
         }
@@ -305,14 +285,22 @@ class CodeServer:
 
     def _port(self) -> int:
         """Where it listens: a port that the system chose."""
-        ends = time.monotonic() + PATIENCE_S
-        while True:
-            said = self._output.read_text(errors="replace")
-            if found := re.search(r"^Extension host agent listening on (\d+)$", said, re.MULTILINE):
-                return int(found[1])
-            assert self.process.poll() is None, f"VS Code ended at once:\n{said}"
-            assert time.monotonic() < ends, f"VS Code does not listen:\n{said}"
-            time.sleep(0.02)  # a line in a file sends no event
+        return wait_until(
+            self._listening,
+            "a VS Code that listens",
+            deadline_s=PATIENCE_S,
+            pause=lambda: time.sleep(0.02),  # a line in a file sends no event
+            told=lambda fault: f"{fault}\n{self._said()}",
+        )
+
+    def _listening(self) -> int | None:
+        found = re.search(r"^Extension host agent listening on (\d+)$", self._said(), re.MULTILINE)
+        if found is None:
+            assert self.process.poll() is None, f"VS Code ended at once:\n{self._said()}"
+        return int(found[1]) if found else None
+
+    def _said(self) -> str:
+        return self._output.read_text(errors="replace")
 
 
 class Window:
@@ -374,6 +362,20 @@ class Window:
         return self.page.locator(".pane").filter(
             has=self.page.locator(f'.pane-header[aria-label^="{name}"]')
         )
+
+    def unfold(self, pane: str, *, fold: bool = False) -> None:
+        """Shows a view of the side bar that is folded, or folds it. While views are laid out anew a click may
+        miss, so it is tried until the view is as it should be."""
+        header = self.pane(pane).locator(".pane-header")
+        wanted = "false" if fold else "true"
+
+        def done() -> bool:
+            if header.get_attribute("aria-expanded") == wanted:
+                return True
+            header.locator(".title").click()
+            return False
+
+        self.wait_for(done, f"{pane}, {'folded' if fold else 'unfolded'}")
 
     def rows(self, pane: str) -> list[str]:
         """What the drawn rows of a tree say: label, then description."""
@@ -438,36 +440,39 @@ class Window:
         frame = self.frame('[role="log"]')
         return plain(frame.inner_text("body")) if frame else ""
 
+    def keeps_tab(self, word: str) -> bool:
+        """Whether a tab that has a word in what it is made of is opened again after a reload."""
+        return word in self.page.evaluate(KEPT_TABS)
+
     def axe(self, frame: Frame) -> list[dict[str, Any]]:
         """What axe finds wrong in a page."""
         return axe(frame)
 
     def screenshot(self, name: str) -> Path:
         """Keeps what is drawn as an artefact."""
-        path = ARTEFACTS / f"{name}.png"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self.page.screenshot(path=path)
-        return path
+        return screenshot(self.page, name)
 
     def wait_for(self, check: Callable[[], T], what: str, deadline: float = PATIENCE_S) -> T:
         """Waits until a function returns something true, which is returned. Fails with all that tells why:
         screenshot, console, logs, processes. A page that goes while it is looked at is looked at again."""
-        ends = time.monotonic() + deadline
-        fault: BrowserError | None = None
-        while True:
+        faults: list[BrowserError] = []
+
+        def look() -> T | None:
             try:
-                found = check()
-                if found:
-                    return found
+                return check()
             except BrowserError as gone:
-                fault = gone
-            if time.monotonic() > ends:
-                raise AssertionError(
-                    self.code.told(
-                        f"not in {deadline:g} s: {what}" + (f"\n{fault}" if fault else "")
-                    )
-                )
-            self.page.wait_for_timeout(30)
+                faults.append(gone)
+                return None
+
+        found = wait_until(
+            look,
+            what,
+            deadline_s=deadline,
+            pause=lambda: self.page.wait_for_timeout(30),
+            told=lambda fault: self.code.told("\n".join([fault, *map(str, faults[-1:])])),
+        )
+        assert found is not None
+        return found
 
     def described(self, name: str) -> str:
         """What this window shows, for whoever reads why a test failed."""

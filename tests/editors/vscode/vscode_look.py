@@ -4,12 +4,20 @@ import os
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Frame
+from playwright.sync_api import Frame, Page
 from vscode_tools import EXTENSION, ROOT
 
 ARTEFACTS = Path(os.environ.get("CALLBOARD_ARTEFACTS", ROOT / ".artefacts" / "vscode"))
 """Where screenshots go."""
 AXE = EXTENSION / "node_modules" / "axe-core" / "axe.min.js"
+
+
+def screenshot(page: Page, name: str) -> Path:
+    """Keeps what is drawn as an artefact."""
+    path = ARTEFACTS / f"{name}.png"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=path)
+    return path
 
 
 def axe(frame: Frame) -> list[dict[str, Any]]:

@@ -90,10 +90,14 @@ class Place:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes its windows, and ends its other clients."""
         for window in self.windows:
             window.close()
-        for other in self._others:
-            other.__exit__()
+        while self._others:
+            self._others.pop().__exit__()
 
 
 class ChatWindow:
@@ -104,6 +108,7 @@ class ChatWindow:
         self.page = window.page
         self.wait_for = window.wait_for
         self.command = window.command
+        self.unfold = window.unfold
         self.screenshot = window.screenshot
 
     def begin(self) -> "ChatWindow":
@@ -111,16 +116,6 @@ class ChatWindow:
         self.command("Callboard: New Session")
         self.wait_for(lambda: "Nothing was said yet" in self.text(), "an empty chat")
         return self
-
-    def unfold(self, pane: str, *, fold: bool = False) -> None:
-        """Shows a view of the side bar that is folded, or folds it."""
-        header = self.window.pane(pane).locator(".pane-header")
-        wanted = "false" if fold else "true"
-        if header.get_attribute("aria-expanded") != wanted:
-            header.click()
-        self.wait_for(
-            lambda: header.get_attribute("aria-expanded") == wanted, f"{pane}, folded or not"
-        )
 
     def text(self) -> str:
         return self.window.chat_text()

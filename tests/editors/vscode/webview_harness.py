@@ -13,14 +13,15 @@ A page that breaks its policy, asks for anything from elsewhere or throws an err
 """
 
 import json
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from playwright.sync_api import Browser, Route, ViewportSize
 from playwright.sync_api import Error as BrowserError
-from vscode_look import ARTEFACTS, axe
+from vscode_look import axe, screenshot
+
+from harness.waiting import wait_until
 
 T = TypeVar("T")
 Theme = Literal["dark", "light", "contrast"]
@@ -158,21 +159,17 @@ class Webview:
 
     def screenshot(self, name: str) -> Path:
         """Keeps what is drawn as an artefact."""
-        path = ARTEFACTS / f"{name}.png"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self.page.screenshot(path=path)
-        return path
+        return screenshot(self.page, name)
 
     def wait_for(self, check: Callable[[], T], what: str, deadline: float = PATIENCE_S) -> T:
         """Waits until a function returns something true, which is returned."""
-        ends = time.monotonic() + deadline
-        while True:
-            found = check()
-            if found:
-                return found
-            if time.monotonic() > ends:
-                raise AssertionError(self.told(f"not in {deadline:g} s: {what}"))
-            self.page.wait_for_timeout(15)
+        return wait_until(
+            check,
+            what,
+            deadline_s=deadline,
+            pause=lambda: self.page.wait_for_timeout(15),
+            told=self.told,
+        )
 
     def wrongs(self) -> list[str]:
         """All that no page may do: break its policy, ask for something from elsewhere, throw, show no icon

@@ -296,6 +296,33 @@ async def test_coordination_9_the_codes_of_what_depends_on_how_the_board_stands(
 # --- what they do -------------------------------------------------------------------------------
 
 
+async def test_a_person_reads_names_where_a_model_gave_ids(tmp_path: Path) -> None:
+    async with board(tmp_path) as b:
+        one = await b.hire("one")
+        (line,) = await b.use("root", task("create", title="count the stock"))
+        await b.use(
+            "root",
+            task("claim", task_id=_id_in(line), agent_id=one),
+            task("cancel", task_id="tsk_0", reason="never was"),
+            message("send", to="agent", agent_id=one, text="hurry"),
+            message("send", to="agent", agent_id="ses_0", text="hurry"),
+            ("send_agent_message", {"agent_id": one, "message": "hurry"}),
+            ("close_agent", {"agent_id": "ses_0"}),
+        )
+        called = of(await b.t.log(b.root), "tool_call")
+        assert [call.title for call in called] == [
+            "Task board: create count the stock",
+            "Task board: claim count the stock",
+            "Task board: cancel tsk_0",
+            "Message to one: hurry",
+            "Message to ses_0: hurry",
+            "Message to one: hurry",
+            "Close ses_0",
+        ]
+        # What the model gave stays as it is: the next request says it again.
+        assert called[1].arguments["task_id"] == _id_in(line)
+
+
 async def test_coordination_9_a_board_is_worked_on_by_tools_alone(tmp_path: Path) -> None:
     async with board(tmp_path) as b:
         await b.hire("one", joins=False)

@@ -2,6 +2,7 @@
 -- what is said of them, kept in the metadata of the sessions that made them.
 local Changes = require('callboard.model.changes')
 local Review = require('callboard.model.review')
+local errors = require('callboard.errors')
 local log = require('callboard.log')
 local notify = require('callboard.notify')
 
@@ -23,6 +24,9 @@ local M = {}
 ---@field private cached callboard.ChangedFile[]?
 local Tracked = {}
 Tracked.__index = Tracked
+
+---So often what was said is written, while others write to the same metadata. Each time one of them is done.
+local MAX_TRIES = 20
 
 local TYPES = {
   'session_created',
@@ -276,10 +280,13 @@ function Tracked:whole(files, done)
 end
 
 ---@private
----Writes what was said of a session's changes, beside whatever else its metadata hold.
+---Writes what was said of a session's changes, beside whatever else its metadata hold. When another editor
+---writes between the reading and the writing, both are done anew, so that nothing it said is lost.
 ---@param session_id string
 ---@param review callboard.Review
-function Tracked:keep(session_id, review)
+---@param tries integer? so often it was written already
+function Tracked:keep(session_id, review, tries)
+  tries = (tries or 0) + 1
   local doing = 'remember what was said of the changes'
   self.app:request('session/get', { sessionId = session_id }, function(err, got)
     if err then
@@ -287,10 +294,18 @@ function Tracked:keep(session_id, review)
     end
     local metadata = got.session.metadata
     Review.merge(review, Review.read(metadata, session_id))
-    self.app:change('session/update', {
+    self.app:request('session/update', {
       sessionId = session_id,
       metadata = Review.write(metadata, session_id, review),
-    }, doing)
+      ifUnchangedSince = got.session.headSeq,
+      idempotencyKey = self.app:new_key(),
+    }, function(fault)
+      if errors.kind(fault) == 'sessionChanged' and tries < MAX_TRIES then
+        self:keep(session_id, review, tries)
+      elseif fault then
+        notify.failed(doing, fault)
+      end
+    end)
   end)
 end
 

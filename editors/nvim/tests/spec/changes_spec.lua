@@ -225,6 +225,65 @@ describe('what is said of changes', function()
     assert.equal('accepted', Review.verdict(kept, '/ws/g', 3))
   end)
 
+  describe('while another editor writes between its reading and its writing', function()
+    local head, writers
+
+    before_each(function()
+      head, writers = 7, {}
+      app.answers['session/get'] = function()
+        local session = { sessionId = 'root', metadata = metadata, headSeq = head }
+        local other = table.remove(writers, 1)
+        if other then
+          metadata, head = other(vim.deepcopy(metadata)), head + 1
+        end
+        return { session = session }
+      end
+      app.answers['session/update'] = function(params)
+        if params.ifUnchangedSince < head then
+          return nil, { message = 'it was changed', data = { kind = 'sessionChanged' } }
+        end
+        metadata, head = vim.deepcopy(params.metadata), head + 1
+        return { session = {} }
+      end
+    end)
+
+    ---@param path string
+    ---@param seq integer
+    local function reject(path, seq)
+      return function(before)
+        local other = Review.read(before, 'root')
+        Review.note(other, path, seq, 'rejected')
+        return Review.write(before, 'root', other)
+      end
+    end
+
+    it('loses nothing of what either said', function()
+      local tracked = use()
+      arrive({ created(), wrote('/ws/f'), wrote('/ws/g'), wrote('/ws/h') })
+      writers = { reject('/ws/f', 2), reject('/ws/h', 4) }
+      tracked:settle({ tracked:file('/ws/g') }, 'accepted')
+      local kept = Review.read(metadata, 'root')
+      assert.same({ 'rejected', 'accepted', 'rejected' }, {
+        Review.verdict(kept, '/ws/f', 2),
+        Review.verdict(kept, '/ws/g', 3),
+        Review.verdict(kept, '/ws/h', 4),
+      })
+      assert.same({ 'kept' }, metadata.mine)
+      assert.equal('', app:told())
+    end)
+
+    it('is told when that has no end', function()
+      local tracked = use()
+      arrive({ created(), wrote('/ws/f'), wrote('/ws/g') })
+      for _ = 1, 100 do
+        table.insert(writers, reject('/ws/f', 2))
+      end
+      tracked:settle({ tracked:file('/ws/g') }, 'accepted')
+      assert.truthy(app:told():find('it was changed', 1, true))
+      assert.equal(80, #writers)
+    end)
+  end)
+
   it('is heard when it is said elsewhere', function()
     local tracked = use()
     arrive({ created(), wrote('/ws/f') })

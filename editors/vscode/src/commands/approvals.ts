@@ -79,7 +79,7 @@ export function registerApprovals(context: vscode.ExtensionContext, app: App, ch
       let note: string | undefined;
       if (withNote || choice.note === "answer") {
         note = await vscode.window.showInputBox({
-          title: isAllowing(choice.option) ? "Answer" : "Deny, and say why",
+          title: isAllowing(choice.option) ? "Answer" : "Deny, say why",
           // Below a box the editor makes links of `[text](command:…)` as well, and draws icons.
           prompt: message(label(asks(approval))),
           placeHolder: withNote ? "What the agent should know, or do instead" : "",

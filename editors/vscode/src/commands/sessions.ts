@@ -43,7 +43,9 @@ export function registerSessions(
       }
     },
     "callboard.searchSessions": async () => {
-      await searchSessions(app, (sessionId) => chats.open(sessionId));
+      await searchSessions(app, (sessionId, seq) =>
+        chats.open(sessionId, seq === undefined ? {} : { seq }),
+      );
     },
     "callboard.resumeSession": async () => {
       await resume(app, chats, tree.folders);

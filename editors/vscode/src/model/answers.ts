@@ -40,7 +40,7 @@ export const FIXED: readonly Fixed[] = [
     action: "deny_note",
     kind: "reject_once",
     short: "deny and say why",
-    says: "Deny, and say why",
+    says: "Deny, say why",
     note: "why",
   },
   { action: "deny_always", kind: "reject_always", short: "never", says: "Deny always" },

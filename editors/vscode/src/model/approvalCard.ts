@@ -132,13 +132,26 @@ const OUTCOMES = new Map([
   ["expired", "Expired"],
 ]);
 
+/** All windows of this editor are the same person's, those that were closed too. */
+export const OWN_CLIENTS = "vscode_";
+
+/** Who gave an answer, as the person is told. */
+export function answerer(by: Partial<Actor> | null | undefined): string | undefined {
+  if (by?.kind === "client" && by.id?.startsWith(OWN_CLIENTS) === true) {
+    return "you";
+  }
+  const name = oneLine(by?.name ?? by?.kind, 60);
+  return name === "" ? undefined : name;
+}
+
 /** How an approval was answered, in a line. */
 export function answeredLine({ outcome, by, feedback, reason }: Resolution): string {
   const what = OUTCOMES.get(outcome) ?? oneLine(outcome, 40);
-  const whom = by as Partial<Actor> | null | undefined;
-  const name = oneLine(whom?.name ?? whom?.kind, 60);
+  const whom = answerer(by);
   const why = feedback ?? reason;
-  return what + (name ? ` by ${name}` : "") + (why == null ? "" : `: ${oneLine(why)}`);
+  return (
+    what + (whom === undefined ? "" : ` by ${whom}`) + (why == null ? "" : `: ${oneLine(why)}`)
+  );
 }
 
 function answered(approval: Approval): string | undefined {

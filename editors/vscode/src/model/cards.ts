@@ -82,8 +82,14 @@ function saidCard(item: Item, kind: "answer" | "thought"): Of<"answer" | "though
   };
 }
 
+/** Kinds of failures after which a model has to be set up, or another one chosen. */
+const NO_MODEL: ReadonlySet<string> = new Set(["authRequired", "modelUnavailable"]);
+
 /** What failed in words with the way out, and in those of whoever looks for the cause. */
-function failed(failure: Partial<Failure>, words?: string): { text: string; about: string } {
+function failed(
+  failure: Partial<Failure>,
+  words?: string,
+): { text: string; about: string; setup?: true } {
   const kind = asText(failure.kind);
   const message = words?.trim() ? words : asText(failure.message);
   const status = failure.httpStatus == null ? "" : `HTTP ${asText(failure.httpStatus)}`;
@@ -91,6 +97,7 @@ function failed(failure: Partial<Failure>, words?: string): { text: string; abou
   return {
     text: visible(new CallError(0, message, { kind }).explained()),
     about: oneLine(about.join(", "), 120),
+    ...(NO_MODEL.has(kind) ? { setup: true } : {}),
   };
 }
 

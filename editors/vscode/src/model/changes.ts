@@ -208,6 +208,11 @@ export class Changes {
     mergeReview(this.#review(sessionId), readReview(metadata, sessionId));
   }
 
+  /** Takes over what was settled, once it is kept. */
+  settled(sessionId: string, review: Review): void {
+    mergeReview(this.#review(sessionId), review);
+  }
+
   #verdict(step: Step): Verdict | undefined {
     const review = this.#reviews.get(step.sessionId);
     return review && verdictOf(review, step.change.path, step.seq);
@@ -259,17 +264,20 @@ export class Changes {
     return [...new Set(this.#steps.map((step) => step.sessionId))];
   }
 
-  /** Settles files as they are given, and tells the reviews of the sessions that are concerned. */
+  /** The reviews of the sessions that are concerned as they are once files, as they are given, are settled. */
   settle(files: readonly ChangedFile[], said: Verdict): Map<string, Review> {
     const touched = new Map<string, Review>();
     for (const step of files.flatMap((file) => file.chain)) {
-      const review = this.#review(step.sessionId);
-      touched.set(step.sessionId, review);
+      const review = touched.get(step.sessionId) ?? newReview();
+      if (!touched.has(step.sessionId)) {
+        mergeReview(review, this.#review(step.sessionId));
+        touched.set(step.sessionId, review);
+      }
       noteVerdict(review, step.change.path, step.seq, said);
     }
     for (const [id, review] of touched) {
       const waiting = this.#steps
-        .filter((step) => step.sessionId === id && !this.#verdict(step))
+        .filter((step) => step.sessionId === id && !verdictOf(review, step.change.path, step.seq))
         .map((step) => step.seq);
       const first = waiting.length > 0 ? waiting.reduce((a, b) => Math.min(a, b)) : undefined;
       trimReview(review, first, this.#heads.get(id) ?? 0);

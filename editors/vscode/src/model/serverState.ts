@@ -1,5 +1,7 @@
 /** How the server stands, in one word: for views, `when` clauses and the status bar. Pure. */
 
+import { oneLine } from "./text";
+
 /** What is known of a server, as far as it is looked at here. */
 export interface ServerLook {
   readonly trusted: boolean;
@@ -9,7 +11,24 @@ export interface ServerLook {
     /** It has been asked, and nothing has come for long. */
     readonly silent: boolean;
     readonly found?: { readonly guess?: boolean } | undefined;
+    readonly failure?: ServerFailure | undefined;
   };
+}
+
+interface ServerFailure {
+  readonly message: string;
+  readonly lines: readonly string[];
+  readonly starting: boolean;
+}
+
+/** Why a server that never began to serve does not, in a line; undefined for any other. */
+export function whyNotStarted(failure: ServerFailure | undefined): string | undefined {
+  if (failure?.starting !== true) {
+    return undefined;
+  }
+  const last = oneLine(failure.lines.at(-1) ?? "", 200);
+  const why = oneLine(failure.message, 200);
+  return `The server does not start: ${why}${last === "" ? "" : `: ${last}`}`;
 }
 
 /**

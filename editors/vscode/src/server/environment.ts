@@ -42,4 +42,6 @@ export interface Failure {
   lines: string[];
   /** It could be started, and said why it does not serve. */
   refused: boolean;
+  /** It had not begun to serve. */
+  starting: boolean;
 }

@@ -36,6 +36,11 @@ export class CallError extends Error {
     return this.data["told"] === true;
   }
 
+  /** The server says that the same may go well later: its store is full, or busy. */
+  get passing(): boolean {
+    return this.data["retryable"] === true;
+  }
+
   explained(): string {
     const way = WAYS.get(this.kind ?? "");
     const message = this.message.trim() || "the server gave no reason";

@@ -24,6 +24,8 @@ export interface Follow {
   onDelta?: (delta: EventDelta) => void;
   /** What was asked for is there, at the beginning and after each new start. */
   onLive?: () => void;
+  /** Nothing comes for now, since the store can do nothing; it is asked again by itself. */
+  onStalled?: (fault: CallError) => void;
   /** Nothing more comes: the cursor is of no use any more, or there is nothing to follow. */
   onLost?: (fault: CallError) => void;
 }
@@ -37,7 +39,13 @@ interface Following {
   closed: boolean;
   /** Of the requests for it: only the answer to the last one counts. */
   generation: number;
+  /** So often it was refused in a row, and what asks again. */
+  stalls: number;
+  again?: ReturnType<typeof setTimeout> | undefined;
 }
+
+/** After how long (ms) it is asked again, each time that it was refused for a while; the last one stays. */
+export const AGAIN_MS: readonly number[] = [1000, 2000, 4000, 8000, 15_000];
 
 /**
  * Batches of a subscription that nobody knows (yet) are kept, up to so many: the server sends no more without an
@@ -65,6 +73,7 @@ export class Feed {
 
   #forget(following: Following): void {
     following.closed = true;
+    clearTimeout(following.again);
     this.#all = this.#all.filter((other) => other !== following);
   }
 
@@ -79,6 +88,7 @@ export class Feed {
 
   #subscribe(following: Following): void {
     following.generation += 1;
+    clearTimeout(following.again);
     const { generation, wanted } = following;
     const current = (): boolean => !following.closed && generation === following.generation;
     const params = {
@@ -114,17 +124,35 @@ export class Feed {
       return; // the next server is asked
     }
     this.log.warn(`subscription of ${following.wanted.scope.kind}: ${explain(fault)}`);
+    const told = fault instanceof CallError ? fault : new CallError(0, explain(fault));
+    if (told.passing) {
+      this.#stalled(following, told);
+      return;
+    }
     this.#forget(following);
     this.#told(() => {
-      following.wanted.onLost?.(
-        fault instanceof CallError ? fault : new CallError(0, explain(fault)),
-      );
+      following.wanted.onLost?.(told);
+    });
+  }
+
+  /** A full disk, say: whoever makes room there need not come back here for it. */
+  #stalled(following: Following, fault: CallError): void {
+    const wait = AGAIN_MS[Math.min(following.stalls, AGAIN_MS.length - 1)];
+    following.stalls += 1;
+    following.again = setTimeout(() => {
+      if (this.server.state === "ready") {
+        this.#subscribe(following);
+      }
+    }, wait);
+    this.#told(() => {
+      following.wanted.onStalled?.(fault);
     });
   }
 
   #subscribed(following: Following, { subscriptionId, cursor }: SubscribeResult): void {
     following.id = subscriptionId;
     following.cursor = cursor;
+    following.stalls = 0;
     this.#byId.set(subscriptionId, following);
     this.#told(() => {
       following.wanted.onLive?.();
@@ -144,6 +172,7 @@ export class Feed {
       id: undefined,
       closed: false,
       generation: 0,
+      stalls: 0,
     };
     this.#all.push(following);
     if (this.server.state === "ready") {
@@ -168,6 +197,7 @@ export class Feed {
     this.#over.clear();
     for (const following of [...this.#all]) {
       following.id = undefined;
+      following.stalls = 0;
       this.#subscribe(following);
     }
   }

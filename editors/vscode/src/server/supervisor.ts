@@ -101,9 +101,12 @@ export class Supervisor {
     }
   }
 
-  #fail(message: string, lines: string[] = [], refused = false): void {
+  #fail(message: string, ending?: Ending): void {
+    const lines = ending?.exit.stderr ?? [];
+    const refused = ending?.refusal !== undefined;
+    const starting = ending?.starting ?? true;
     this.#timer();
-    this.failure = { message, lines, refused };
+    this.failure = { message, lines, refused, starting };
     this.#env.log.error(message);
     this.#become("failed");
     // That there is none was told just now, when it failed; not again of each that waited.
@@ -295,16 +298,21 @@ export class Supervisor {
     const { exit, refusal } = ending;
     const fault = hopeless(ending, this.#env.folders());
     if (fault !== undefined) {
-      this.#fail(fault, exit.stderr, refusal !== undefined);
+      this.#fail(fault, ending);
       return;
     }
     const pause = this.#deaths.another(this.#env.now());
     if (pause === undefined) {
-      this.#fail(againAndAgain(ending, this.#deaths.count), exit.stderr, refusal !== undefined);
+      this.#fail(againAndAgain(ending, this.#deaths.count), ending);
       return;
     }
     const message = why(ending);
-    this.failure = { message, lines: exit.stderr, refused: refusal !== undefined };
+    this.failure = {
+      message,
+      lines: exit.stderr,
+      refused: refusal !== undefined,
+      starting: ending.starting,
+    };
     this.#env.log.warn(`${message}; it is started again`);
     this.#become("waiting");
     this.#timer(pause, () => {

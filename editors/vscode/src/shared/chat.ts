@@ -123,6 +123,8 @@ export type Card =
       kind: "error";
       text: string;
       about: string;
+      /** No model can be used as things are. */
+      setup?: true;
       /** Asking the same again may help. */
       retryable: boolean;
     })
@@ -131,7 +133,7 @@ export type Card =
       tone: Tone;
       /** "done · 12 s · 3.1 k in, 200 out". */
       text: string;
-      failure?: { text: string; about: string };
+      failure?: { text: string; about: string; setup?: true };
       turnId: string;
     });
 
@@ -194,7 +196,8 @@ export type Phase =
   | { state: "none" }
   | { state: "untrusted" }
   | { state: "starting" }
-  | { state: "reconnecting"; message: string }
+  /** `starting`: it never began to serve; `lines` are what it said last. */
+  | { state: "reconnecting"; message: string; starting: boolean; lines: string[] }
   | { state: "silent"; message: string }
   | { state: "failed"; message: string; lines: string[] }
   | { state: "lost"; message: string };
@@ -250,7 +253,9 @@ export type ToChat =
   | { type: "insert"; text: string }
   /** Puts the focus on the composer, or on the card of an approval. */
   | { type: "focus"; approvalId?: string }
-  | { type: "files"; query: string; files: FileLink[] };
+  | { type: "files"; query: string; files: FileLink[] }
+  /** Brings a card into view and marks it: what was searched for is in it. */
+  | { type: "found"; cardId: string };
 
 export type FromChat =
   | { type: "ready" }
@@ -294,5 +299,6 @@ export const CHAT_COMMANDS = [
   "callboard.openParent",
   "callboard.renameSession",
   "callboard.manageTrust",
+  "callboard.serverSettings",
 ] as const;
 export type ChatCommand = (typeof CHAT_COMMANDS)[number];

@@ -87,13 +87,18 @@ function tooltipOf(node: AgentNode): string {
   ].join("\n");
 }
 
+/** A model without its provider, so that in a narrow list there is room for what it has used. */
+function brief(fact: string): string {
+  return fact.split("/").at(-1) ?? fact;
+}
+
 function lineOf(node: AgentNode): Line {
   const [icon, color] = ICONS[node.look];
   const about: AboutAgent = { id: node.id, node };
   return {
     id: node.id,
     label: node.name,
-    description: [node.state, ...node.facts].join(" · "),
+    description: [node.state, ...node.facts.map(brief)].join(" · "),
     tooltip: tooltipOf(node),
     icon,
     ...(color === undefined ? {} : { color }),

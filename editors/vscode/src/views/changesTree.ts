@@ -4,6 +4,7 @@ import type { App } from "../app";
 import type { ChangesInUse, Tracked } from "../changes";
 import { changeRow, changesSummary, type ChangeRow } from "../model/changeRows";
 import type { ChangedFile } from "../model/changes";
+import { whyNotStarted } from "../model/serverState";
 import { oneLine } from "../model/text";
 import { compare, missed } from "../reverting";
 
@@ -196,7 +197,7 @@ export class ChangesTree implements vscode.TreeDataProvider<Line>, vscode.Dispos
     } else if (server.state === "failed") {
       return `No server: ${oneLine(server.failure?.message ?? "see the log", 200)}`;
     } else if (server.state === "waiting") {
-      return "The server has ended; it is started again…";
+      return whyNotStarted(server.failure) ?? "The server has ended; it is started again…";
     }
     return this.#tracked.loaded ? undefined : "Loading…";
   }

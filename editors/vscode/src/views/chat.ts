@@ -100,6 +100,11 @@ export class Chat implements vscode.Disposable {
     this.#retitle();
   }
 
+  /** Brings what an event of the session says into view. */
+  find(seq: number): void {
+    this.#feed.find(seq);
+  }
+
   /** The page is gone or cannot be seen: it says `ready` when it is there again. */
   hidden(): void {
     this.#feed.hidden();

@@ -156,6 +156,8 @@ async function command(
 ): Promise<void> {
   if (name === "callboard.manageTrust") {
     await vscode.commands.executeCommand("workbench.trust.manage");
+  } else if (name === "callboard.serverSettings") {
+    await vscode.commands.executeCommand("workbench.action.openSettings", "callboard.server");
   } else {
     await vscode.commands.executeCommand(name, chat.sessionId);
   }

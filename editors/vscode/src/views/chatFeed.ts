@@ -8,6 +8,7 @@ import type { CardLook } from "../model/cards";
 import { approvalCard, card, lookOf, planCard, queueCards, settled } from "../model/cards";
 import type { Change, Item } from "../model/items";
 import { visible } from "../model/text";
+import { explain } from "../server/errors";
 import { readReview, REVIEW_KEY, verdictOf } from "../model/review";
 import type { OpenSession, SessionUpdate } from "../session";
 import type {
@@ -27,6 +28,9 @@ export const NEWS_MS = 50;
 
 /** So many cards are told at first, and with each wish for older ones. */
 export const WINDOW = 200;
+
+/** So many cards are told above one that was searched for. */
+const ABOVE = 20;
 
 export interface ChatFeedEnvironment {
   app: App;
@@ -69,6 +73,8 @@ export class ChatFeed {
   #cancel: (() => void) | undefined;
   #unlisten: (() => void) | undefined;
   #fetching = false;
+  /** Seq of the event that the person wants to see, until the page was told of it. */
+  #sought: number | undefined;
   readonly #off: (() => void)[];
 
   constructor(private readonly env: ChatFeedEnvironment) {
@@ -93,6 +99,7 @@ export class ChatFeed {
       return;
     }
     this.#leave();
+    this.#sought = undefined;
     if (sessionId !== undefined) {
       this.open = this.env.app.use(sessionId);
       this.#unlisten = this.open.listen((update) => {
@@ -171,9 +178,14 @@ export class ChatFeed {
     if (open !== this.open || !this.#there) {
       return;
     }
+    this.#tellBefore(open, Math.max(0, this.#firstIndex(open) - WINDOW));
+    void this.#seek();
+  }
+
+  /** Tells of the cards from `start` to those that the page has. */
+  #tellBefore(open: OpenSession, start: number): void {
     const { items } = open.transcript;
     const end = this.#firstIndex(open);
-    const start = Math.max(0, end - WINDOW);
     this.#first = items[start]?.id ?? this.#first;
     // The card that was the first may need a heading no more.
     this.#post({
@@ -183,6 +195,57 @@ export class ChatFeed {
       older: start > 0 || !open.atStart,
     });
     this.#note({ queue: true, head: true });
+  }
+
+  /** Brings what an event of the session says into view and marks it, as soon as it is there. */
+  find(seq: number): void {
+    this.#sought = seq;
+    void this.#seek();
+  }
+
+  /** What is to be brought into view, as soon as that can be done. */
+  #wanted(): { open: OpenSession; seq: number } | undefined {
+    const { open } = this;
+    const seq = this.#sought;
+    const ready = this.#there && !this.#fetching && !this.#news.all;
+    return ready && seq !== undefined && open?.phase === "live" ? { open, seq } : undefined;
+  }
+
+  /** Loads the pages back to the one with the event that is wanted. Never rejects. */
+  async #seek(): Promise<void> {
+    const wanted = this.#wanted();
+    if (!wanted) {
+      return; // it goes on once everything was told
+    }
+    const { open, seq } = wanted;
+    this.#fetching = true;
+    try {
+      while (this.#sought === seq && (open.transcript.firstSeq ?? 0) > seq) {
+        if (!(await open.loadOlder())) {
+          break;
+        }
+      }
+    } catch (fault) {
+      this.#sought = undefined;
+      this.env.app.log.warn(`what was found in ${open.id} cannot be loaded: ${explain(fault)}`);
+    } finally {
+      this.#fetching = false;
+    }
+    const now = this.#wanted();
+    if (now?.open !== open || now.seq !== seq) {
+      void this.#seek(); // another one is wanted by now
+      return;
+    }
+    this.#sought = undefined;
+    this.#flush();
+    const at = placeOf(open.transcript.items, seq);
+    const item = open.transcript.items[at];
+    if (item) {
+      if (at < this.#firstIndex(open)) {
+        this.#tellBefore(open, Math.max(0, at - ABOVE));
+      }
+      this.#post({ type: "found", cardId: item.id });
+    }
   }
 
   #firstIndex(open: OpenSession): number {
@@ -421,6 +484,7 @@ export class ChatFeed {
     }
     Object.assign(everything, this.#approvals());
     this.#post({ type: "all", all: everything });
+    void this.#seek();
   }
 
   #post(message: ToChat): void {
@@ -428,6 +492,12 @@ export class ChatFeed {
       this.env.post(message);
     }
   }
+}
+
+/** Where the item stands that tells an event, or else what comes before it; -1 where nothing does. */
+function placeOf(items: readonly Item[], seq: number): number {
+  const told = items.findLastIndex((item) => item.seq === seq || item.resultSeq === seq);
+  return told >= 0 ? told : items.findLastIndex((item) => item.placed <= seq);
 }
 
 /** Text goes on only in what is said and thought; a running tool shows its last lines, and is told anew. */

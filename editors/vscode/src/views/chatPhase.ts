@@ -8,19 +8,21 @@ export function phaseOf(app: App, open: OpenSession | undefined): Phase {
     return { state: "untrusted" };
   }
   const { server } = app;
-  const message = server.failure?.message ?? "The server has ended.";
+  const { failure } = server;
+  const message = failure?.message ?? "The server has ended.";
+  const lines = failure?.lines ?? [];
   if (server.state === "failed") {
-    return { state: "failed", message, lines: server.failure?.lines ?? [] };
+    return { state: "failed", message, lines };
   }
   if (open?.phase === "lost" && server.state === "ready") {
     return { state: "lost", message: open.fault ?? "This session cannot be read." };
   }
-  if (server.state === "waiting") {
-    return { state: "reconnecting", message };
+  if (server.state === "waiting" || (server.state === "starting" && failure)) {
+    return { state: "reconnecting", message, lines, starting: failure?.starting === true };
   }
   if (server.state === "starting" || (open && server.state === "stopped")) {
     return app.greeted
-      ? { state: "reconnecting", message: "The server is started again." }
+      ? { state: "reconnecting", message: "The server is started again.", lines, starting: false }
       : { state: "starting" };
   }
   if (server.silent) {

@@ -75,10 +75,11 @@ export class Chats implements vscode.Disposable {
   /**
    * Shows a session where the person wants chats to be, or where it is shown already.
    * @param preserveFocus the person goes on where they are
+   * @param seq of the event that is brought into view
    */
   async open(
     sessionId: string | undefined,
-    options: { in?: "sidebar" | "editor"; preserveFocus?: boolean } = {},
+    options: { in?: "sidebar" | "editor"; preserveFocus?: boolean; seq?: number } = {},
   ): Promise<Chat> {
     this.app.start();
     const preserveFocus = options.preserveFocus === true;
@@ -96,6 +97,9 @@ export class Chats implements vscode.Disposable {
       chat = await this.#openView(sessionId, preserveFocus);
     }
     this.#focus(chat);
+    if (options.seq !== undefined) {
+      chat.find(options.seq);
+    }
     if (!preserveFocus) {
       chat.say({ type: "focus" });
     }
@@ -183,13 +187,8 @@ export class Chats implements vscode.Disposable {
         webview: view.webview,
         place: "view",
         visible: () => view.visible,
-        titled: (title) => {
-          if (title === undefined) {
-            view.description = "";
-          } else {
-            view.description = oneLine(title, 60);
-          }
-        },
+        // Its page says it.
+        titled: () => undefined,
       },
       { documents: this.documents },
       (focused) => {

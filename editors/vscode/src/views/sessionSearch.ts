@@ -22,6 +22,8 @@ const KINDS: Readonly<Record<string, string>> = {
 
 interface Found extends vscode.QuickPickItem {
   sessionId?: string;
+  /** Of the event that was found, where it is not the session itself. */
+  seq?: number;
   /** Leads to older hits. */
   cursor?: string;
 }
@@ -43,6 +45,7 @@ export function foundEntries(
     })),
     ...hits.map((hit) => ({
       sessionId: hit.sessionId,
+      seq: hit.seq,
       label: label(hit.snippet, 160),
       description: `${KINDS[hit.type] ?? label(hit.type, 20)} · ${age(hit.at, now)}`,
       detail: label(sessionName({ sessionId: hit.sessionId, title: hit.title ?? null }), 80),
@@ -63,7 +66,7 @@ const NOTHING: Found = {
 
 export async function searchSessions(
   app: App,
-  open: (sessionId: string) => Promise<unknown>,
+  open: (sessionId: string, seq: number | undefined) => Promise<unknown>,
 ): Promise<void> {
   const picker = vscode.window.createQuickPick<Found>();
   let typing: NodeJS.Timeout | undefined;
@@ -109,7 +112,7 @@ export async function searchSessions(
   picker.title = "Search Sessions";
   picker.placeholder = "Words that were said, printed, or are in a title";
   try {
-    const sessionId = await new Promise<string | undefined>((resolve) => {
+    const chosen = await new Promise<Found | undefined>((resolve) => {
       picker.onDidChangeValue((words) => {
         clearTimeout(typing);
         asked += 1;
@@ -121,11 +124,11 @@ export async function searchSessions(
         }
       });
       picker.onDidAccept(() => {
-        const chosen = picker.activeItems[0];
-        if (chosen?.cursor !== undefined) {
-          void look(picker.value, chosen.cursor);
-        } else if (chosen?.sessionId !== undefined) {
-          resolve(chosen.sessionId);
+        const active = picker.activeItems[0];
+        if (active?.cursor !== undefined) {
+          void look(picker.value, active.cursor);
+        } else if (active?.sessionId !== undefined) {
+          resolve(active);
           picker.hide();
         }
       });
@@ -134,8 +137,8 @@ export async function searchSessions(
       });
       picker.show();
     });
-    if (sessionId !== undefined) {
-      await open(sessionId);
+    if (chosen?.sessionId !== undefined) {
+      await open(chosen.sessionId, chosen.seq);
     }
   } finally {
     clearTimeout(typing);

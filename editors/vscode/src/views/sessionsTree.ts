@@ -12,7 +12,7 @@ import {
   type MoreNode,
   type SessionFilter,
 } from "../model/sessionList";
-import { serverState } from "../model/serverState";
+import { serverState, whyNotStarted } from "../model/serverState";
 import { oneLine } from "../model/text";
 import { listItem, type ChangedLines } from "./sessionItem";
 
@@ -308,7 +308,7 @@ function trouble(app: App): string {
       return "The server does not answer. “Callboard: Restart Server” begins another one.";
     case "waiting":
     case "starting":
-      return "Reconnecting to the server…";
+      return whyNotStarted(app.server.failure) ?? "Reconnecting to the server…";
     case "failed":
     case "notFound":
       return `${oneLine(app.server.failure?.message ?? "The server has ended.", 300)} “Callboard: Restart Server” tries again.`;

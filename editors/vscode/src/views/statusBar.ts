@@ -2,7 +2,7 @@
 import * as vscode from "vscode";
 import type { App } from "../app";
 import { stateOf } from "../model/rows";
-import { serverState } from "../model/serverState";
+import { serverState, whyNotStarted } from "../model/serverState";
 import { statusLine, type StatusLine } from "../model/statusLine";
 import { counts, groupOf, listSessions, sessionName } from "../model/store";
 import { label, oneLine } from "../model/text";
@@ -15,7 +15,8 @@ const COLORS: Readonly<Record<StatusLine["urgency"], string | undefined>> = {
 };
 
 function lineOf(app: App): StatusLine {
-  const message = app.server.failure?.message;
+  const { failure, state } = app.server;
+  const message = (state === "waiting" ? whyNotStarted(failure) : undefined) ?? failure?.message;
   return statusLine({
     server: serverState(app),
     running: counts(app.sessions).running,

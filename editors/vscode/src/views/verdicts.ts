@@ -108,6 +108,7 @@ export async function reject(tracked: Tracked, files: readonly ChangedFile[]): P
   if (!(await mayWrite(tracked, files))) {
     return false;
   }
+  await tracked.reach();
   await tracked.whole(files);
   const settled: ChangedFile[] = [];
   const notes: { file: ChangedFile; why: string }[] = [];

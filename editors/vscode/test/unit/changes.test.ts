@@ -11,6 +11,8 @@ import {
   noteVerdict,
   readReview,
   writeReview,
+  type Review,
+  type Verdict,
 } from "../../src/model/review";
 import { diffOf, randomly } from "./texts";
 
@@ -51,6 +53,15 @@ function file(changes: Changes, path: string): ChangedFile {
   const found = changes.files().find((each) => each.path === path);
   assert.ok(found, `no ${path}`);
   return found;
+}
+
+/** Settles them, and keeps it. */
+function settle(changes: Changes, files: ChangedFile[], said: Verdict): Map<string, Review> {
+  const reviews = changes.settle(files, said);
+  for (const [id, review] of reviews) {
+    changes.settled(id, review);
+  }
+  return reviews;
 }
 
 function content(text: Text | undefined): string | undefined {
@@ -158,7 +169,7 @@ describe("what was said of them", () => {
   it("is kept by session, and survives", () => {
     const all = events();
     const changes = of(...all);
-    const reviews = changes.settle([file(changes, "/a")], "rejected");
+    const reviews = settle(changes, [file(changes, "/a")], "rejected");
     assert.deepEqual([...reviews.keys()].sort(), ["s", "t"]);
     assert.equal(file(changes, "/a").state, "rejected");
     assert.equal(file(changes, "/b").state, "new");
@@ -179,7 +190,7 @@ describe("what was said of them", () => {
     const changes = of(...events());
     const seen = file(changes, "/a");
     changes.add(result("s", 8, [change("/a", "z\n", "w\n")]));
-    changes.settle([seen], "accepted");
+    settle(changes, [seen], "accepted");
     const now = file(changes, "/a");
     assert.deepEqual([now.state, now.chain.map((step) => step.seq)], ["new", [8]]);
   });
@@ -187,7 +198,7 @@ describe("what was said of them", () => {
   it("is not unsaid by what another window knew before", () => {
     const changes = of(...events());
     const old = writeReview(undefined, "s", newReview());
-    changes.settle([file(changes, "/a")], "accepted");
+    settle(changes, [file(changes, "/a")], "accepted");
     changes.reviewed("s", old);
     assert.equal(file(changes, "/a").state, "accepted");
   });
@@ -205,7 +216,7 @@ describe("what was said of them", () => {
 
   it("does not hold for a fork, whose events have other numbers", () => {
     const changes = of(...events());
-    const review = changes.settle(changes.files(), "accepted").get("s");
+    const review = settle(changes, changes.files(), "accepted").get("s");
     assert.ok(review);
     const fork = of(result("fork", 2, [change("/a", "x\n", "y\n")]));
     fork.reviewed("fork", writeReview(undefined, "s", review));
@@ -214,7 +225,7 @@ describe("what was said of them", () => {
 
   it("is a single number once all is accepted", () => {
     const changes = of(...events());
-    const review = changes.settle(changes.files(), "accepted").get("s");
+    const review = settle(changes, changes.files(), "accepted").get("s");
     assert.deepEqual(writeReview(undefined, "s", review ?? newReview()), {
       "callboard.review": { sessionId: "s", through: 5, files: {} },
     });
@@ -228,10 +239,10 @@ describe("what was said of them", () => {
     }
     const first = file(changes, "/file1");
     const others = changes.files().filter((each) => each.path !== "/file1");
-    changes.settle(others, "rejected");
+    settle(changes, others, "rejected");
     assert.equal(file(changes, "/file1").state, "new");
     assert.equal(file(changes, "/file2").state, "rejected");
-    const review = changes.settle([first], "accepted").get("s");
+    const review = settle(changes, [first], "accepted").get("s");
     assert.ok(review && review.files.size <= MAX_REJECTED);
     assert.equal(file(changes, "/file500").state, "rejected");
     assert.ok(changes.files().every((each) => each.state !== "new"));
@@ -263,7 +274,7 @@ describe("the text before", () => {
     const all = file(changes, "/f");
     const back = before(textOf(third), all.chain);
     assert.deepEqual([content(back.text), back.taken, back.failed], [first, 2, []]);
-    changes.settle([{ ...all, chain: all.chain.slice(0, 1) }], "accepted");
+    settle(changes, [{ ...all, chain: all.chain.slice(0, 1) }], "accepted");
     assert.equal(content(before(textOf(third), file(changes, "/f").chain).text), second);
   });
 

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
-import { beforeEach, describe, it } from "node:test";
+import { afterEach, beforeEach, describe, it, mock } from "node:test";
 import type { Event } from "@callboard/protocol";
 import { CallError } from "../../src/server/errors";
-import type { Card, ToChat } from "../../src/shared/chat";
+import { AGAIN_MS } from "../../src/server/feed";
+import type { Card, Phase, ToChat } from "../../src/shared/chat";
 import { ChatFeed, NEWS_MS, WINDOW } from "../../src/views/chatFeed";
 import { Clock, eventOf, FakeServer, HANGS, sessionOf, settle } from "./fake_server";
 import { approval } from "./wire";
@@ -237,6 +238,79 @@ describe("a page", () => {
     assert.equal(new Set(seen.map((card) => card.id)).size, seen.length);
   });
 
+  describe("of which the person wants to see a place", () => {
+    const foundCard = (): Card | undefined => {
+      const cards = told.flatMap((message) =>
+        message.type === "all"
+          ? message.all.cards
+          : message.type === "news"
+            ? (message.before ?? [])
+            : [],
+      );
+      return cards.find((card) => card.id === last("found").cardId);
+    };
+
+    beforeEach(() => {
+      for (let n = 1; n <= 300; n += 1) {
+        asks(n);
+        ends(n);
+      }
+    });
+
+    it("is told of the cards down to it, and then of it, though it lies pages back", async () => {
+      feed.show(ID);
+      feed.find(
+        log.findIndex(({ data }) => (data as { messageId?: string }).messageId === "ans_7") + 1,
+      );
+      await settle();
+      feed.ready();
+      clock.pass(NEWS_MS);
+      await settle();
+      const card = foundCard();
+      assert.deepEqual(card && texts([card]), ["answer 7"]);
+      const before = last("news").before ?? [];
+      assert.ok(before.length > 0 && new Set(before.map(({ id }) => id)).size === before.length);
+      told.length = 0;
+      await feed.older();
+      assert.ok(!told.some(({ type }) => type === "found"));
+    });
+
+    it("is shown the prompt by the message that it was", async () => {
+      await open();
+      feed.ready();
+      feed.find(
+        log.findIndex(({ data }) => (data as { messageId?: string }).messageId === "msg_299") + 1,
+      );
+      await settle();
+      const card = foundCard();
+      assert.deepEqual(card && texts([card]), ["prompt 299"]);
+    });
+
+    it("goes to no place of a session that it has left", async () => {
+      feed.show(ID);
+      feed.find(3);
+      feed.show(undefined);
+      feed.show(ID);
+      await settle();
+      feed.ready();
+      clock.pass(NEWS_MS);
+      await settle();
+      assert.ok(!told.some(({ type }) => type === "found"));
+    });
+
+    it("stays where it is when the pages before cannot be had", async () => {
+      await open();
+      feed.ready();
+      server.answers["event/list"] = () => {
+        throw new CallError(0, "the store is busy", { kind: "storeBusy" });
+      };
+      feed.find(3);
+      await settle();
+      assert.ok(!told.some(({ type }) => type === "found"));
+      assert.equal(feed.open?.phase, "live");
+    });
+  });
+
   it("is told of what happens after older cards came in front", async () => {
     for (let n = 1; n <= 150; n += 1) {
       asks(n);
@@ -331,6 +405,64 @@ describe("an approval", () => {
     });
     assert.deepEqual(server.app.approvals.pending, []);
   });
+
+  it("that was answered in another window of this editor is told so", async () => {
+    const asking = approval("apr_1", {
+      options: [{ optionId: "yes", name: "Allow", kind: "allow_once" }],
+    });
+    server.answers["approval/answer"] = () => {
+      const by = { kind: "client", id: "vscode_0a1b", name: "Code" };
+      const resolution = { outcome: "allowed", by, via: "method", at: "" };
+      throw new CallError(-31302, "it was answered", { kind: "alreadyResolved", resolution });
+    };
+    const option = asking.options[0];
+    assert.ok(option);
+    const answered = await server.app.answer(asking, option);
+    assert.deepEqual(answered, {
+      taken: false,
+      message: "apr_1 was allowed by you in another window already",
+    });
+  });
+});
+
+describe("a store that is full", () => {
+  afterEach(() => {
+    mock.timers.reset();
+  });
+
+  it("is told, and asked again by itself for what is to be read and what is to be followed", async () => {
+    mock.timers.enable({ apis: ["setTimeout"] });
+    const { "session/get": get, "event/subscribe": subscribe } = server.answers;
+    assert.ok(get && subscribe);
+    const full = (): never => {
+      throw new CallError(-31605, "the disk is full", { kind: "storeFull", retryable: true });
+    };
+    const after = async (ms: number): Promise<void> => {
+      mock.timers.tick(ms);
+      await settle();
+      clock.pass(NEWS_MS);
+    };
+    const phase = (): Phase | undefined =>
+      told.reduce<Phase | undefined>(
+        (known, each) =>
+          each.type === "phase" ? each.phase : each.type === "all" ? each.all.phase : known,
+        undefined,
+      );
+    server.answers["session/get"] = full;
+    feed.ready();
+    await open();
+    assert.deepEqual(phase(), { state: "lost", message: "the disk is full" });
+    server.answers["session/get"] = get;
+    server.answers["event/subscribe"] = full;
+    await after(AGAIN_MS.at(-1) ?? 0);
+    assert.deepEqual(phase(), { state: "lost", message: "the disk is full" });
+    server.answers["event/subscribe"] = subscribe;
+    await after(AGAIN_MS[0] ?? 0);
+    assert.deepEqual(phase(), { state: "live" });
+    server.tell("session", asks(1), ID);
+    await after(0);
+    assert.deepEqual(texts(last("news").cards ?? []), ["prompt 1"]);
+  });
 });
 
 describe("a change", () => {
@@ -396,6 +528,27 @@ describe("a server that dies", () => {
         .filter((text) => text.startsWith("prompt") || text.startsWith("answer")),
       ["answer 1"],
     );
+  });
+
+  it("before it began to serve is told with its reason from the first time on", async () => {
+    server.answers["initialize"] = () => HANGS;
+    feed.ready();
+    await open();
+    server.die();
+    clock.pass(NEWS_MS);
+    const reason = {
+      state: "reconnecting",
+      message: "the server was ended by SIGKILL",
+      starting: true,
+      lines: ["it was killed"],
+    };
+    assert.deepEqual(last("phase").phase, reason);
+    told.length = 0;
+    server.clock.pass(1000);
+    await settle();
+    clock.pass(NEWS_MS);
+    assert.equal(server.app.server.state, "starting");
+    assert.deepEqual(last("phase").phase, reason);
   });
 
   it("does not answer a prompt twice: the next one is asked with the same key", async () => {

@@ -56,7 +56,12 @@ describe("what the doctor finds of the server", () => {
 
   it("is a problem with the way out where there is none", async () => {
     const none = { fault: "the server was not found: install it" };
-    const failure = { message: "the server was not found", lines: [], refused: false };
+    const failure = {
+      message: "the server was not found",
+      lines: [],
+      refused: false,
+      starting: true,
+    };
     const look = world({ state: "failed", failure });
     const lines = told(await serverFindings(look, none));
     assert.equal(lines[0], "error the server was not found: install it");
@@ -87,7 +92,12 @@ describe("what the doctor finds of the server", () => {
   });
 
   it("is why it has failed, with what it said last", async () => {
-    const failure = { message: "it ended with code 3", lines: ["a", "disk full"], refused: false };
+    const failure = {
+      message: "it ended with code 3",
+      lines: ["a", "disk full"],
+      refused: false,
+      starting: true,
+    };
     const findings = await serverFindings(world({ state: "failed", failure }), FOUND);
     assert.deepEqual(told(findings).slice(2, 4), [
       "error It could not be kept running: it ended with code 3",

@@ -57,7 +57,7 @@ describe("the answers to a permission", () => {
       "Always allow commands that start with `make` in this workspace (writes a rule)",
     );
     assert.equal(labels[1], "Allow commands that start with `make` for this session");
-    assert.equal(labels[4], "Deny, and say why");
+    assert.equal(labels[4], "Deny, say why");
     assert.match(labels[5] ?? "", /\(writes a rule\)/);
   });
 

@@ -58,7 +58,7 @@ describe("an approval", () => {
         [2, "allow_session", "this session", "Allow it for this session"],
         [3, "allow_always", "always", "Always allow it in this workspace (writes a rule)"],
         [4, "reject_once", "deny", "Deny"],
-        [5, "reject_once", "deny and say why", "Deny, and say why"],
+        [5, "reject_once", "deny and say why", "Deny, say why"],
       ],
     );
     assert.deepEqual(
@@ -207,6 +207,8 @@ describe("an approval", () => {
     assert.deepEqual(shown.choices, []);
     const plain = { ...resolution, feedback: null, by: { kind: "policy", id: "x" } };
     assert.equal(of(command, { resolution: plain }).answered, "Denied by policy");
+    const mine = { ...plain, outcome: "allowed", by: { ...by, id: "vscode_0a1b", name: "Code" } };
+    assert.equal(of(command, { resolution: mine }).answered, "Allowed by you");
     assert.equal(of(command, { state: "expired" }).answered, "Expired");
   });
 

@@ -2,12 +2,11 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 
-import type { GroupTask } from "@callboard/protocol";
-
 import { SHOWN, boardOf, moveOf, verbsOf } from "../../src/model/board";
 import { withTitles, type BoardView } from "../../src/model/tasks";
 import type { ColumnName } from "../../src/shared/board";
 import { fromBoard } from "../../src/views/boardMessages";
+import { board } from "./boards";
 import { task } from "./wire";
 
 const TASKS = {
@@ -21,25 +20,8 @@ const TASKS = {
   gone: task("no", "cancelled"),
 };
 
-const view = (tasks: GroupTask[] = Object.values(TASKS)): BoardView => ({
-  root: "ses_root",
-  title: "The\nproject",
-  tasks,
-  more: false,
-  messages: [],
-  group: {
-    groupId: "grp",
-    rootId: "ses_root",
-    name: "The project",
-    createdAt: "2026-01-01T00:00:00Z",
-    members: [
-      { agentId: "ses_root", name: "root", isRoot: true },
-      { agentId: "ses_docs", name: "docs", status: "running" },
-    ],
-    counts: { total: tasks.length },
-    requiredUnfinished: ["tsk_parse"],
-  },
-});
+const view = (tasks = Object.values(TASKS)): BoardView =>
+  board(tasks, { requiredUnfinished: ["tsk_parse"] }, { title: "The\nproject" });
 
 describe("the board of a page", () => {
   it("has a column for each way that a task can stand", () => {

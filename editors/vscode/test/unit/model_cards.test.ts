@@ -288,6 +288,18 @@ describe("what went wrong", () => {
     assert.equal(of("error", { text: " " }).text, "the server gave no reason");
   });
 
+  it("offers to set up a model where none can be used, and nowhere else", () => {
+    const setup = (kind: string): unknown =>
+      of("error", { text: "no", failure: { ...failure, kind } }).setup;
+    assert.deepEqual(["authRequired", "modelUnavailable", "modelError"].map(setup), [
+      true,
+      true,
+      undefined,
+    ]);
+    const turn = { outcome: "failed", failure, turnId: "trn_1" } as const;
+    assert.equal(of("turn", turn).failure?.setup, true);
+  });
+
   it("stands at the end of a turn only where nothing has told it", () => {
     const turn = { outcome: "failed", failure, durationMs: 12_000, turnId: "trn_1" } as const;
     const shown = of("turn", { ...turn, usage: { inputTokens: 3100, outputTokens: 200 } });

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 
-import type { Group, GroupMember, GroupTask } from "@callboard/protocol";
+import type { GroupMember, GroupTask } from "@callboard/protocol";
 
 import { taskText } from "../../src/model/taskCard";
 import {
@@ -16,37 +16,8 @@ import {
   taskFacts,
   type BoardView,
 } from "../../src/model/tasks";
+import { MEMBERS, board } from "./boards";
 import { task } from "./wire";
-
-const MEMBERS: GroupMember[] = [
-  { agentId: "ses_root", name: "root", isRoot: true },
-  { agentId: "ses_docs", name: "docs", status: "running" },
-  { agentId: "ses_old", name: "old", status: "completed" },
-];
-
-function board(
-  tasks: GroupTask[],
-  group: Partial<Group> = {},
-  fields: Partial<BoardView> = {},
-): BoardView {
-  return {
-    root: "ses_root",
-    title: "The project",
-    tasks,
-    more: false,
-    messages: [],
-    group: {
-      groupId: "grp",
-      rootId: "ses_root",
-      name: "The project",
-      createdAt: "2026-01-01T00:00:00Z",
-      members: MEMBERS,
-      counts: { total: tasks.length },
-      ...group,
-    },
-    ...fields,
-  };
-}
 
 /** The sections that have tasks, as lines. */
 const shown = (view: BoardView): string[] =>

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { approvalNotice } from "../../src/model/notice";
 import { statusLine, type Standing } from "../../src/model/statusLine";
-import { serverState, type ServerLook } from "../../src/model/serverState";
+import { serverState, whyNotStarted, type ServerLook } from "../../src/model/serverState";
 import { approval } from "./wire";
 
 function command(text: string): ReturnType<typeof approvalNotice> {
@@ -143,5 +143,25 @@ describe("the state of the server", () => {
 
   it("is nothing else where none may run", () => {
     assert.equal(state({ trusted: false }), "untrusted");
+  });
+});
+
+describe("why a server does not start", () => {
+  const failure = { message: "it ended with code 2", lines: ["usage", "no such\noption"] };
+
+  it("is told in a line, with what it said last", () => {
+    assert.equal(
+      whyNotStarted({ ...failure, starting: true }),
+      "The server does not start: it ended with code 2: no such option",
+    );
+    assert.equal(
+      whyNotStarted({ ...failure, lines: [], starting: true }),
+      "The server does not start: it ended with code 2",
+    );
+  });
+
+  it("is not told of one that served", () => {
+    assert.equal(whyNotStarted({ ...failure, starting: false }), undefined);
+    assert.equal(whyNotStarted(undefined), undefined);
   });
 });

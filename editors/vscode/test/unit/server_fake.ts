@@ -1,6 +1,6 @@
 // A supervisor's surroundings without processes and without time: servers that do what a test says, and a clock
 // that goes when it is told to.
-import type { InitializeParams } from "@callboard/protocol";
+import type { InitializeParams, Requests } from "@callboard/protocol";
 import type {
   Answered,
   CancelToken,
@@ -8,9 +8,13 @@ import type {
   ClientHandlers,
   Exit,
 } from "../../src/server/connection";
-import type { CallError } from "../../src/server/errors";
+import { kindOf, type CallError } from "../../src/server/errors";
 import type { Found, Located } from "../../src/server/locate";
-import { Supervisor, type SupervisorEnvironment } from "../../src/server/supervisor";
+import {
+  Supervisor,
+  type RequestOptions,
+  type SupervisorEnvironment,
+} from "../../src/server/supervisor";
 import { Lines } from "./logs";
 
 interface Sent {
@@ -128,6 +132,8 @@ export class FakeServers {
   readonly exits: { code: number | null; expected: boolean }[] = [];
   readonly heard: [string, object][] = [];
   readonly asked: [string, object, CancelToken][] = [];
+  /** What `ask` came to: an answer, its word if it says one, or the kind of a fault. */
+  readonly answers: [string, unknown][] = [];
   readonly log = new Lines();
   greeted = 0;
   found: Found = { cmd: ["/bin/callboard", "serve"], how: "PATH" };
@@ -205,6 +211,19 @@ export class FakeServers {
     const client = await this.begin();
     client.greet();
     return client;
+  }
+
+  /** Asks the supervisor for something, and keeps what is said to that. */
+  ask(method: string, options?: RequestOptions, params: object = {}): void {
+    // Methods that no server has keep tests short.
+    this.supervisor.request(method as keyof Requests, params as never, options).then(
+      (result) => {
+        this.answers.push([method, (result as { said?: unknown }).said ?? result]);
+      },
+      (fault: unknown) => {
+        this.answers.push([method, kindOf(fault)]);
+      },
+    );
   }
 
   /** In so many ms timers go off. */

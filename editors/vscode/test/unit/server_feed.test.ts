@@ -1,9 +1,9 @@
 // Subscriptions outlive servers: whoever follows sees every event once and in order.
 import assert from "node:assert/strict";
-import { beforeEach, describe, it } from "node:test";
+import { beforeEach, describe, it, mock } from "node:test";
 import type { Event } from "@callboard/protocol";
 import { CallError } from "../../src/server/errors";
-import { Feed, type Follow } from "../../src/server/feed";
+import { AGAIN_MS, Feed, type Follow } from "../../src/server/feed";
 import type { RequestOptions, ServerState, Supervisor } from "../../src/server/supervisor";
 import { Lines } from "./logs";
 import { settled } from "./server_fake";
@@ -244,6 +244,40 @@ describe("a feed", () => {
     assert.deepEqual(seen, ["lost invalidCursor"]);
     await restart();
     assert.deepEqual(asked, []);
+  });
+
+  it("asks again by itself while the store can do nothing for a while, and no more when it is closed", async () => {
+    mock.timers.enable({ apis: ["setTimeout"] });
+    try {
+      const full = new CallError(-31605, "the disk is full", {
+        kind: "storeFull",
+        retryable: true,
+      });
+      const close = feed.follow(
+        follower({ onStalled: (fault) => void seen.push(`stalled ${fault.kind ?? ""}`) }),
+      );
+      for (const wait of [...AGAIN_MS, AGAIN_MS.at(-1) ?? 0]) {
+        const before = asked.length;
+        last().reject(full);
+        await settled();
+        mock.timers.tick(wait - 1);
+        assert.equal(asked.length, before);
+        mock.timers.tick(1);
+        assert.equal(asked.length, before + 1);
+      }
+      last().resolve({ subscriptionId: "sub_1", cursor: "store.5" });
+      await settled();
+      assert.deepEqual(seen, [...Array<string>(6).fill("stalled storeFull"), "live"]);
+      feed.resume();
+      last().reject(full);
+      await settled();
+      const before = asked.length;
+      close();
+      mock.timers.tick(60_000);
+      assert.equal(asked.length, before);
+    } finally {
+      mock.timers.reset();
+    }
   });
 
   it("tells who follows when the answer cannot be read", async () => {

@@ -16,6 +16,8 @@ let closed: number;
 let asked: { method: string; params: JsonObject }[];
 let answers: Record<string, (params: JsonObject) => unknown>;
 let app: App;
+/** Tells of the server's state. */
+let changed: () => void;
 
 /** As much of an app as changes need. */
 function fakeApp(): App {
@@ -28,6 +30,13 @@ function fakeApp(): App {
   };
   return {
     log,
+    server: { state: "ready" },
+    on: (_topic: string, listener: () => void) => {
+      changed = listener;
+      return () => {
+        changed = () => undefined;
+      };
+    },
     sessions: newSessions(),
     feed: {
       follow: (wanted: Follow) => {
@@ -41,6 +50,14 @@ function fakeApp(): App {
     change: request,
     guard: (fn: () => void) => guard(log, fn),
   } as unknown as App;
+}
+
+/** The server has ended for good. */
+function fail(): void {
+  Object.assign(app, {
+    server: { state: "failed", failure: { message: "it has ended", lines: [] } },
+  });
+  changed();
 }
 
 function event(type: string, data: unknown, sessionId = "root"): Event {
@@ -192,6 +209,34 @@ describe("doing something with the changes of a session", () => {
   });
 });
 
+describe("what waits for changes when the server fails for good", () => {
+  let acted: number;
+  let act: () => number;
+
+  beforeEach(() => {
+    acted = 0;
+    act = () => (acted += 1);
+  });
+
+  it("is refused, and not done after a later start", async () => {
+    const changes = new ChangesInUse(app);
+    const use = changes.use("root"); // as the list does, that stays there
+    const doing = changes.with("root", act);
+    arrive([created(), wrote("/ws/f")], false);
+    fail();
+    await assert.rejects(doing, /Nothing was done: it has ended/);
+    arrive([]);
+    await use.whenLoaded();
+    assert.deepEqual([use.loaded, acted], [true, 0]);
+  });
+
+  it("is refused at once where it has failed before", async () => {
+    const tracked = use();
+    fail();
+    await assert.rejects(tracked.whenLoaded(), /Nothing was done: it has ended/);
+  });
+});
+
 describe("a large diff", () => {
   it("is read whole, in as many pieces as it takes", async () => {
     const whole = Buffer.from("ä".repeat(10));
@@ -252,6 +297,60 @@ describe("what is said of changes", () => {
     assert.equal(verdictOf(kept, "/ws/g", 3), "accepted");
   });
 
+  describe("while another editor writes between its reading and its writing", () => {
+    let head: number;
+    let writers: (() => JsonObject)[];
+
+    beforeEach(() => {
+      head = 7;
+      writers = [];
+      answers["session/get"] = () => {
+        const session = { sessionId: "root", metadata, headSeq: head };
+        const other = writers.shift();
+        if (other) {
+          metadata = other();
+          head += 1;
+        }
+        return { session };
+      };
+      answers["session/update"] = (params) => {
+        if (Number(params["ifUnchangedSince"]) < head) {
+          throw new CallError(0, "it was changed", { kind: "sessionChanged" });
+        }
+        metadata = JSON.parse(JSON.stringify(params["metadata"])) as JsonObject;
+        head += 1;
+        return { session: {} };
+      };
+    });
+
+    const reject = (path: string, seq: number) => (): JsonObject => {
+      const other = readReview(metadata, "root");
+      noteVerdict(other, path, seq, "rejected");
+      return writeReview(metadata, "root", other);
+    };
+
+    it("loses nothing of what either said", async () => {
+      const tracked = use();
+      arrive([created(), wrote("/ws/f"), wrote("/ws/g"), wrote("/ws/h")]);
+      writers = [reject("/ws/f", 2), reject("/ws/h", 4)];
+      await tracked.settle([file(tracked, "/ws/g")], "accepted");
+      const kept = readReview(metadata, "root");
+      assert.deepEqual(
+        ["/ws/f", "/ws/g", "/ws/h"].map((path, i) => verdictOf(kept, path, i + 2)),
+        ["rejected", "accepted", "rejected"],
+      );
+      assert.deepEqual(metadata["mine"], ["kept"]);
+    });
+
+    it("fails when that has no end", async () => {
+      const tracked = use();
+      arrive([created(), wrote("/ws/f"), wrote("/ws/g")]);
+      writers = Array.from({ length: 100 }, () => reject("/ws/f", 2));
+      await assert.rejects(tracked.settle([file(tracked, "/ws/g")], "accepted"), /it was changed/);
+      assert.equal(writers.length, 80);
+    });
+  });
+
   it("is heard when it is said elsewhere", () => {
     const tracked = use();
     arrive([created(), wrote("/ws/f")]);
@@ -269,6 +368,7 @@ describe("what is said of changes", () => {
     const tracked = use();
     arrive([created(), wrote("/ws/f")]);
     await assert.rejects(tracked.settle([file(tracked, "/ws/f")], "accepted"), /store is full/);
+    assert.equal(file(tracked, "/ws/f").state, "new");
   });
 
   it("goes to each session whose change it is about", async () => {

@@ -256,7 +256,7 @@ const cards: Card[] = [
         {
           number: 5,
           optionId: "deny",
-          label: "Deny, and say why",
+          label: "Deny, say why",
           short: "deny and say why",
           allows: false,
           lasts: false,

@@ -36,7 +36,7 @@ function standing(state: ChatState, head: HeadCard): [Tone, JSX.Element | string
     case "starting":
       return ["running", "the server starts"];
     case "lost":
-      return ["failed", "lost"];
+      return ["failed", "cannot be read"];
     case "loading":
       return ["running", "loading"];
     default:

@@ -16,6 +16,10 @@ import type { Page } from "./page.js";
 import { isBare } from "./phases.js";
 import { Scroller } from "./scroller.js";
 
+/** So far (px) below the top a card is put that was searched for, with so many cards above it. */
+const FOUND_TOP = 40;
+const FOUND_ABOVE = 10;
+
 /** How many cards are drawn while the end is followed, and how many more with each step up. */
 const WINDOW = 200;
 const STEP = 100;
@@ -50,6 +54,7 @@ export function MessageList({ empty }: { empty: JSX.Element }): JSX.Element {
   const scroller = useRef<Scroller | undefined>(undefined);
   const [away, setAway] = useState(false);
   const [news, setNews] = useState(false);
+  const [found, setFound] = useState<{ card: string; begun: number } | undefined>(undefined);
   const [, redraw] = useState({});
 
   const kept = useRef<Drawn | undefined>(undefined);
@@ -138,6 +143,32 @@ export function MessageList({ empty }: { empty: JSX.Element }): JSX.Element {
     }
   }, [page, state.begun]);
 
+  useEffect(
+    () =>
+      page.onTold((message) => {
+        if (message.type !== "found" || !kept.current) {
+          return;
+        }
+        const { cards: all, at: index, begun } = page.state;
+        const place = index.get(message.cardId) ?? 0;
+        scroller.current?.stay();
+        const drawnFrom = index.get(kept.current.first ?? "") ?? all.length;
+        if (place < drawnFrom) {
+          kept.current.first = all[Math.max(0, place - FOUND_ABOVE)]?.id;
+        }
+        page.saved.setPlace({ session: page.session, card: message.cardId, offset: FOUND_TOP });
+        setFound({ card: message.cardId, begun });
+      }),
+    [page],
+  );
+
+  // Once it is drawn; a place that the list would have gone to otherwise gives way to it.
+  useEffect(() => {
+    if (found) {
+      scroller.current?.restore(found.card, FOUND_TOP);
+    }
+  }, [found]);
+
   // What comes in front moves nothing of what is seen.
   useLayoutEffect(() => {
     const mark = kept.current?.mark;
@@ -179,8 +210,14 @@ export function MessageList({ empty }: { empty: JSX.Element }): JSX.Element {
             </p>
           )}
           {cards.map((card) => (
-            <CardView key={card.id} card={card} mark={markOf(page, card)} />
+            <CardView
+              key={card.id}
+              card={card}
+              mark={markOf(page, card)}
+              found={found?.card === card.id && found.begun === state.begun}
+            />
           ))}
+          {state.approvals.length > 0 && <h2 class="unseen">Waits for your answer</h2>}
           {state.approvals.map((approval) => (
             <article
               class="card card-tool"

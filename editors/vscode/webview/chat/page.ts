@@ -12,7 +12,7 @@ import { apply, EMPTY, waiting } from "./state.js";
 import type { ChatState } from "./state.js";
 
 /** What is told once, and is no part of what is shown. */
-export type Told = Extract<ToChat, { type: "sent" | "insert" | "focus" | "files" }>;
+export type Told = Extract<ToChat, { type: "sent" | "insert" | "focus" | "files" | "found" }>;
 
 function heard(approval: ApprovalCard): string {
   const about = approval.subject;
@@ -72,6 +72,7 @@ export class Page {
       case "insert":
       case "focus":
       case "files":
+      case "found":
         for (const listener of this.told) {
           listener(message);
         }

@@ -10,10 +10,14 @@ import type { ChatState } from "./state.js";
 /** Before that (ms) nobody is offered to do by hand what goes on by itself. */
 const PATIENCE = 2000;
 
-type Way = [command: ChatCommand, label: string];
+type Of<S extends Phase["state"]> = Extract<Phase, { state: S }>;
+/** A command, or asking again for what could not be had. */
+type Way = [command: ChatCommand | "retry", label: string];
 
+const AGAIN: Way = ["retry", "Try again"];
 const RESTART: Way = ["callboard.restartServer", "Restart"];
 const LOG: Way = ["callboard.showLog", "Show log"];
+const SETTINGS: Way = ["callboard.serverSettings", "Settings"];
 const DOCTOR: Way = ["callboard.doctor", "Doctor"];
 
 export function Ways({ ways }: { ways: Way[] }): JSX.Element {
@@ -26,7 +30,11 @@ export function Ways({ ways }: { ways: Way[] }): JSX.Element {
           type="button"
           class={`choice${index === 0 ? " first" : ""}`}
           onClick={() => {
-            page.run(command);
+            if (command === "retry") {
+              page.post({ type: "retry" });
+            } else {
+              page.run(command);
+            }
           }}
         >
           {label}
@@ -117,18 +125,35 @@ function Told(props: {
   );
 }
 
-function Reconnecting({ message }: { message: string }): JSX.Element {
+/** So many of the last lines of a server that has ended are shown. */
+const LINES = 20;
+
+function LastWords({ lines }: { lines: string[] }): JSX.Element | null {
+  return lines.length === 0 ? null : (
+    <pre class="said" dir="ltr" tabIndex={0} role="group" aria-label="What the server said last">
+      {lines.slice(-LINES).join("\n")}
+    </pre>
+  );
+}
+
+function Reconnecting({ phase }: { phase: Of<"reconnecting"> }): JSX.Element {
+  const { message, lines, starting } = phase;
   const late = useLate("");
   return (
     <Told
-      icon="sync"
-      words={`Reconnecting… ${message}`}
+      icon={starting ? "warning" : "sync"}
+      words={starting ? `The server does not start: ${message}` : `Reconnecting… ${message}`}
       more={
-        <p class="dim">
-          It starts by itself again. What you see stays, and what you write is kept.
-        </p>
+        <>
+          {/* One that served may have ended for any reason: it is back before one has read them. */}
+          {(starting || late) && <LastWords lines={lines} />}
+          <p class="dim">
+            {starting ? "It is tried again by itself." : "It starts by itself again."} What you see
+            stays, and what you write is kept.
+          </p>
+        </>
       }
-      ways={late ? [RESTART, LOG] : []}
+      ways={starting ? [RESTART, SETTINGS, LOG, DOCTOR] : late ? [RESTART, LOG] : []}
     />
   );
 }
@@ -186,7 +211,7 @@ export function isBare(state: ChatState): boolean {
 export function Banner({ phase }: { phase: Phase }): JSX.Element | null {
   switch (phase.state) {
     case "reconnecting":
-      return <Reconnecting message={phase.message} />;
+      return <Reconnecting phase={phase} />;
     case "silent":
       return <Told icon="watch" words={phase.message} ways={[RESTART, LOG]} />;
     case "lost":
@@ -194,7 +219,7 @@ export function Banner({ phase }: { phase: Phase }): JSX.Element | null {
         <Told
           icon="warning"
           words={phase.message}
-          ways={[["callboard.searchSessions", "Open a session"], RESTART, LOG]}
+          ways={[AGAIN, ["callboard.searchSessions", "Open a session"], RESTART, LOG]}
         />
       );
     case "failed":
@@ -202,20 +227,8 @@ export function Banner({ phase }: { phase: Phase }): JSX.Element | null {
         <Told
           icon="error"
           words={`No server: ${phase.message}`}
-          more={
-            phase.lines.length > 0 && (
-              <pre
-                class="said"
-                dir="ltr"
-                tabIndex={0}
-                role="group"
-                aria-label="What the server said last"
-              >
-                {phase.lines.slice(-20).join("\n")}
-              </pre>
-            )
-          }
-          ways={[RESTART, LOG, DOCTOR]}
+          more={<LastWords lines={phase.lines} />}
+          ways={[RESTART, SETTINGS, LOG, DOCTOR]}
         />
       );
     default:

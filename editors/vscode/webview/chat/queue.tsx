@@ -4,6 +4,7 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import type { QueuedCard } from "../../src/shared/chat.js";
 import { Icon, IconButton } from "../shared/icon.js";
+import { noteKeys } from "./noteKeys.js";
 import { usePage } from "./page.js";
 
 function Edit({ text, done }: { text: string; done: (text?: string) => void }): JSX.Element {
@@ -16,20 +17,6 @@ function Edit({ text, done }: { text: string; done: (text?: string) => void }): 
     const now = field.current?.value ?? "";
     done(now.trim() === "" || now === text ? undefined : now);
   };
-  const onKeyDown = (event: KeyboardEvent): void => {
-    if (event.isComposing) {
-      return;
-    }
-    if (event.key === "Escape") {
-      done();
-    } else if (event.key === "Enter" && !event.shiftKey) {
-      save();
-    } else {
-      return;
-    }
-    event.preventDefault();
-    event.stopPropagation();
-  };
   return (
     <div class="note">
       <textarea
@@ -38,7 +25,7 @@ function Edit({ text, done }: { text: string; done: (text?: string) => void }): 
         dir="auto"
         aria-label="Change what waits"
         defaultValue={text}
-        onKeyDown={onKeyDown}
+        onKeyDown={noteKeys(save, done)}
       />
       <div class="choices">
         <button type="button" class="choice first" onClick={save}>

@@ -107,6 +107,7 @@ function About({ approval }: { approval: ApprovalCard }): JSX.Element {
 export function Approval({ approval }: { approval: ApprovalCard }): JSX.Element {
   const page = usePage();
   const root = useRef<HTMLElement>(null);
+  const toldAt = useRef<HTMLParagraphElement>(null);
   const held = useHeld(page, approval);
   const [asked, ask] = useState<ChoiceCard>();
   const [said, say] = useState<string>();
@@ -130,6 +131,11 @@ export function Approval({ approval }: { approval: ApprovalCard }): JSX.Element 
       say(refused);
     }
   }, [refused]);
+
+  // The card may be taller than the view, and what it says stands at its end.
+  useEffect(() => {
+    toldAt.current?.scrollIntoView({ block: "nearest" });
+  }, [said]);
 
   if (approval.answered !== undefined) {
     return (
@@ -241,7 +247,7 @@ export function Approval({ approval }: { approval: ApprovalCard }): JSX.Element 
       )}
       {busy && <p class="dim">The answer is on its way…</p>}
       {said !== undefined && (
-        <p class="warn" dir="auto">
+        <p ref={toldAt} class="warn" dir="auto">
           {said}
         </p>
       )}

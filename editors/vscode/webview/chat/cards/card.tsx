@@ -32,12 +32,19 @@ interface Props {
   card: Card;
   /** An answer to its approval is on its way, or came back: it looks different then. */
   mark: string;
+  /** What was searched for is in it. */
+  found: boolean;
 }
 
-function Placed({ card }: Props): JSX.Element {
+function Placed({ card, found }: Props): JSX.Element {
   const time = shortTime(card.at);
   return (
-    <article class={`card card-${card.kind}`} data-card={card.id} aria-label={card.kind}>
+    <article
+      class={`card card-${card.kind}${found ? " is-found" : ""}`}
+      data-card={card.id}
+      aria-label={card.kind}
+      aria-current={found ? "location" : undefined}
+    >
       {card.speaker !== undefined && (
         <h2 class="speaker">
           <bdi>{card.speaker}</bdi>

@@ -8,7 +8,15 @@ import { ToneIcon } from "./parts.js";
 
 type Of<K extends Card["kind"]> = Extract<Card, { kind: K }>;
 
-function Failed(props: { text: string; about: string; retry?: () => void }): JSX.Element {
+interface Failure {
+  text: string;
+  about: string;
+  setup?: true;
+  retry?: () => void;
+}
+
+function Failed(props: Failure): JSX.Element {
+  const page = usePage();
   return (
     <div class="failed">
       <Icon name="error" class="tone-failed" />
@@ -21,6 +29,28 @@ function Failed(props: { text: string; about: string; retry?: () => void }): JSX
           <p class="dim" dir="auto">
             {props.about}
           </p>
+        )}
+        {props.setup && (
+          <div class="choices">
+            <button
+              type="button"
+              class="choice"
+              onClick={() => {
+                page.run("callboard.doctor");
+              }}
+            >
+              Set up a model
+            </button>
+            <button
+              type="button"
+              class="choice"
+              onClick={() => {
+                page.run("callboard.selectModel");
+              }}
+            >
+              Choose a model
+            </button>
+          </div>
         )}
         {props.retry && (
           <button type="button" class="choice" onClick={props.retry}>
@@ -38,6 +68,7 @@ export function ErrorCard({ card }: { card: Of<"error"> }): JSX.Element {
     <Failed
       text={card.text}
       about={card.about}
+      {...(card.setup ? { setup: true } : {})}
       {...(card.retryable
         ? {
             retry: () => {
@@ -60,7 +91,7 @@ export function NoticeCard({ card }: { card: Of<"notice"> }): JSX.Element {
 export function TurnCard({ card }: { card: Of<"turn"> }): JSX.Element {
   return (
     <>
-      {card.failure && <Failed text={card.failure.text} about={card.failure.about} />}
+      {card.failure && <Failed {...card.failure} />}
       <p class="turn">
         <span>
           {card.tone !== "ok" && card.tone !== "plain" && <ToneIcon tone={card.tone} />}

@@ -3,6 +3,7 @@ import type { JSX } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import type { ChoiceCard } from "../../../src/shared/chat.js";
+import { noteKeys } from "../noteKeys.js";
 
 export function Note(props: {
   choice: ChoiceCard;
@@ -26,21 +27,6 @@ export function Note(props: {
     }
   };
 
-  const onKeyDown = (event: KeyboardEvent): void => {
-    if (event.isComposing) {
-      return;
-    }
-    if (event.key === "Escape") {
-      props.leave();
-    } else if (event.key === "Enter" && !event.shiftKey) {
-      send();
-    } else {
-      return;
-    }
-    event.preventDefault();
-    event.stopPropagation();
-  };
-
   return (
     <div class="note">
       <label for={id}>
@@ -51,7 +37,7 @@ export function Note(props: {
         ref={field}
         rows={2}
         dir="auto"
-        onKeyDown={onKeyDown}
+        onKeyDown={noteKeys(send, props.leave)}
         onInput={(event) => {
           setEmpty(event.currentTarget.value.trim() === "");
         }}
