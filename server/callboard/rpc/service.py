@@ -73,7 +73,7 @@ def handlers_of(host: Host, clients: Clients) -> dict[str, Handler | Heed]:
         **transfer.handlers(host, clients),
         **history.handlers(host, clients),
         **approvals.handlers(host),
-        **agents.handlers(host, clients),
+        **agents.handlers(host, clients.held),
         **groups.handlers(host),
         **rooms.handlers(host),
         **schedules.handlers(host),

@@ -14,6 +14,7 @@ from ..contract import sessions as acp_sessions
 from ..peer import Handler, Incoming, Served
 from . import options
 from .editor import Editor
+from .extensions import extensions
 from .greeting import AUTH_METHOD, STEERING
 from .opening import Sessions
 from .prompting import Prompting
@@ -40,6 +41,7 @@ def served(
         "session/delete": sessions.delete,
         "session/prompt": prompting.prompt,
         STEERING: prompting.steer,
+        **extensions(host, editor),
     }
     return Served(handlers=handlers, heeds={"session/cancel": prompting.cancel}, fault=fault)
 

@@ -19,12 +19,16 @@ from ..contract.sessions import (
 )
 
 _MODES: Final[tuple[SessionMode, ...]] = (
-    SessionMode(id="ask", name="Ask", description="Asks before it changes files or runs commands."),
-    SessionMode(id="plan", name="Plan", description="Reads and plans; changes nothing."),
+    SessionMode(
+        id="ask", name="Ask", description="Answers questions; reads, and changes and runs nothing."
+    ),
+    SessionMode(
+        id="plan", name="Plan", description="Reads and makes a plan; changes and runs nothing."
+    ),
     SessionMode(
         id="work",
         name="Work",
-        description="Changes files by itself; asks where the policy says so.",
+        description="Changes files and runs commands; asks where the policy says so.",
     ),
 )
 _LISTING_S: Final = 1.0
