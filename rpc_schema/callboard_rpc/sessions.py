@@ -8,6 +8,7 @@ from .common import (
     Content,
     ContextItem,
     Cursor,
+    Effort,
     Failure,
     ForkedFrom,
     Json,
@@ -223,7 +224,8 @@ class SessionTurnsParams:
 
 @frozen(kw_only=True)
 class SessionUpdateParams:
-    """Changes what is given. `burst_budget` null is as configured."""
+    """Changes what is given. `burst_budget` null is as configured, `effort` null as the profile or the model
+    has it."""
 
     session_id: SessionId
     title: str | Unset | None = UNSET
@@ -232,6 +234,7 @@ class SessionUpdateParams:
     mode: Mode | Unset = UNSET
     model: str | Unset | None = UNSET
     burst_budget: int | Unset | None = UNSET
+    effort: Effort | Unset | None = UNSET
     idempotency_key: str | None = None
     meta: Json | None = None
 

@@ -68,6 +68,27 @@ def test_the_model_can_be_set(agent: AcpProcess, tmp_path: Path, way: str) -> No
     assert options(told)["model"]["currentValue"] == "scripted/demo"
 
 
+def test_how_much_is_thought_can_be_set(agent: AcpProcess, tmp_path: Path) -> None:
+    session = agent.new(workspace(tmp_path))
+    answer = agent.call(
+        "session/load", sessionId=session, cwd=str(tmp_path / "work"), mcpServers=[]
+    )
+    level = options(answer)["thought_level"]
+    assert level["category"] == "thought_level" and level["currentValue"] == "default"
+    for value in ("high", "default"):
+        answer = agent.call(
+            "session/set_config_option", sessionId=session, configId="thought_level", value=value
+        )
+        assert options(answer)["thought_level"]["currentValue"] == value
+        told = agent.told("config_option_update", configOptions=answer["configOptions"])
+        assert told, "whoever has it open is told, too"
+    with pytest.raises(RpcError) as wrong:
+        agent.call(
+            "session/set_config_option", sessionId=session, configId="thought_level", value="wild"
+        )
+    assert wrong.value.error["code"] == -32602
+
+
 @pytest.mark.parametrize(
     ("method", "params"),
     [

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Final, cast, get_args
 
-from callboard_rpc.common import UNSET, Actor, Mode
+from callboard_rpc.common import UNSET, Actor, Effort, Mode
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.server import ModelInfo
 
@@ -31,6 +31,8 @@ _MODES: Final[tuple[SessionMode, ...]] = (
         description="Changes files and runs commands; asks where the policy says so.",
     ),
 )
+_AS_IT_IS: Final = "default"
+_EFFORTS: Final[tuple[Effort, ...]] = get_args(Effort)
 _LISTING_S: Final = 1.0
 """How long the list of models may take; a model server on this machine may not answer at once."""
 
@@ -42,7 +44,11 @@ async def modes(host: Host, session_id: str) -> SessionModeState:
 
 async def config_options(host: Host, session_id: str) -> tuple[SessionConfigOption, ...]:
     state = await host.cache.state(session_id)
-    return (_mode_option(state), await _model_option(host, session_id))
+    return (
+        _mode_option(state),
+        await _model_option(host, session_id),
+        _effort_option(state),
+    )
 
 
 def _mode_option(state: SessionState) -> SessionConfigSelect:
@@ -54,6 +60,20 @@ def _mode_option(state: SessionState) -> SessionConfigSelect:
         options=tuple(
             SessionConfigSelectOption(value=mode.id, name=mode.name, description=mode.description)
             for mode in _MODES
+        ),
+    )
+
+
+def _effort_option(state: SessionState) -> SessionConfigSelect:
+    return SessionConfigSelect(
+        id="thought_level",
+        name="Thought level",
+        description="How much the model thinks before it answers, where it can be told.",
+        category="thought_level",
+        current_value=state.effort or _AS_IT_IS,
+        options=(
+            SessionConfigSelectOption(value=_AS_IT_IS, name="As the model has it"),
+            *(SessionConfigSelectOption(value=each, name=each.capitalize()) for each in _EFFORTS),
         ),
     )
 
@@ -103,10 +123,12 @@ async def set_option(
             await set_mode(host, session_id, mode_named(value, "$.value"), by=by)
         case "model", str():
             await set_model(host, session_id, value, by=by)
-        case (("mode" | "model"), _):
+        case "thought_level", str():
+            await set_effort(host, session_id, value, by=by)
+        case (("mode" | "model" | "thought_level"), _):
             raise invalid("$.value", f"must be a text: {config_id} is a select")
         case _:
-            raise invalid("$.configId", "is no option of a session; there are mode and model")
+            raise invalid("$.configId", "is no option; there are mode, model, thought_level")
 
 
 async def set_mode(host: Host, session_id: str, mode: Mode, *, by: Actor) -> None:
@@ -119,6 +141,22 @@ async def set_model(host: Host, session_id: str, model: str, *, by: Actor) -> No
     await host.catalog.resolve(model)
     await host.sessions.update(
         session_id, by=by, title=UNSET, pinned=UNSET, metadata=UNSET, mode=UNSET, model=model
+    )
+
+
+async def set_effort(host: Host, session_id: str, effort: str, *, by: Actor) -> None:
+    """Raises invalidParams."""
+    if effort not in (_AS_IT_IS, *_EFFORTS):
+        raise invalid("$.value", f"is none of {', '.join((_AS_IT_IS, *_EFFORTS))}")
+    await host.sessions.update(
+        session_id,
+        by=by,
+        title=UNSET,
+        pinned=UNSET,
+        metadata=UNSET,
+        mode=UNSET,
+        model=UNSET,
+        effort=None if effort == _AS_IT_IS else effort,
     )
 
 

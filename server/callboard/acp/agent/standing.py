@@ -26,6 +26,10 @@ async def standing(
             yield updates.ConfigOptionUpdate(
                 config_options=await options.config_options(host, session_id)
             )
+        case "session_updated" if "effort" in record.value.changes:
+            yield updates.ConfigOptionUpdate(
+                config_options=await options.config_options(host, session_id)
+            )
         case "message" | "session_updated":
             title = (await host.cache.state(session_id)).title
             if title != told_title and title is not None:

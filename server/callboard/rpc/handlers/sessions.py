@@ -181,6 +181,7 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
                 mode=params.mode,
                 model=params.model,
                 burst_budget=params.burst_budget,
+                effort=params.effort,
             )
         )
 
