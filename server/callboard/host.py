@@ -138,6 +138,8 @@ class Host:
     tasks: "Tasks"
     attendance: "Attendance"
     opened: OpenedSessions
+    model_of: Callable[..., Awaitable[str]]
+    """The model that a session would use now; see `Ground`."""
 
     @property
     def takes_up(self) -> bool:
@@ -436,6 +438,7 @@ def _compose(
         tasks=tasks,
         attendance=attendance,
         opened=opened,
+        model_of=model_of,
         host_id=host_id,
         started_at=utc_now(),
         environment=environment,

@@ -39,6 +39,9 @@ local M = {}
 
 ---@alias callboard.Effect "allow"|"ask"|"deny"|string
 
+---How much a model is to think before it answers, where it can be told.
+---@alias callboard.Effort "low"|"medium"|"high"|string
+
 ---@alias callboard.EventId string
 
 ---@alias callboard.FireId string
@@ -74,8 +77,6 @@ local M = {}
 ---@alias callboard.ReportId string
 
 ---@alias callboard.RetryMode "bounded"|"until_cancelled"|string
-
----@alias callboard.Risk "low"|"medium"|"high"|string
 
 ---@alias callboard.RuleId string
 
@@ -406,7 +407,7 @@ local M = {}
 ---@field createdAt string
 ---@field state? callboard.ApprovalState
 ---@field path? callboard.AgentStep[]
----@field risk? callboard.Risk
+---@field risk? callboard.Effort
 ---@field reason? string
 ---@field resolution? callboard.Resolution
 ---@field expiresAt? string
@@ -1840,7 +1841,8 @@ local M = {}
 
 ---@class callboard.SessionUnarchived
 
----Changes what is given; metadata are replaced as a whole. `burst_budget` null is as configured.
+---Changes what is given; metadata are replaced as a whole. `burst_budget` null is as configured, `effort`
+---null as the profile or the model has it.
 ---
 ---`if_unchanged_since` is the `headSeq` of the session as it was read: when its title, pin, metadata or burst
 ---budget were changed after that, nothing is changed now (sessionChanged). So who reads metadata, adds to
@@ -1854,6 +1856,7 @@ local M = {}
 ---@field model? string
 ---@field burstBudget? integer
 ---@field ifUnchangedSince? integer
+---@field effort? callboard.Effort
 ---@field idempotencyKey? string
 ---@field _meta? table<string, any>
 

@@ -51,6 +51,9 @@ export type DeliveryKind = Open<"directive" | "mention" | "peer" | "schedule" | 
 
 export type Effect = Open<"allow" | "ask" | "deny">;
 
+/** How much a model is to think before it answers, where it can be told. */
+export type Effort = Open<"low" | "medium" | "high">;
+
 export type EventId = string;
 
 export type FireId = string;
@@ -86,8 +89,6 @@ export type PromptOutcome = Open<"started" | "queued" | "steered" | "recorded">;
 export type ReportId = string;
 
 export type RetryMode = Open<"bounded" | "until_cancelled">;
-
-export type Risk = Open<"low" | "medium" | "high">;
 
 export type RuleId = string;
 
@@ -482,7 +483,7 @@ export interface Approval {
   createdAt: string;
   state?: ApprovalState;
   path?: AgentStep[];
-  risk?: Risk;
+  risk?: Effort;
   reason?: string | null;
   resolution?: Resolution | null;
   expiresAt?: string | null;
@@ -2194,7 +2195,8 @@ export interface SessionUnarchived {
 }
 
 /**
- * Changes what is given; metadata are replaced as a whole. `burst_budget` null is as configured.
+ * Changes what is given; metadata are replaced as a whole. `burst_budget` null is as configured, `effort`
+ * null as the profile or the model has it.
  *
  * `if_unchanged_since` is the `headSeq` of the session as it was read: when its title, pin, metadata or burst
  * budget were changed after that, nothing is changed now (sessionChanged). So who reads metadata, adds to
@@ -2209,6 +2211,7 @@ export interface SessionUpdateParams {
   model?: string | null;
   burstBudget?: number | null;
   ifUnchangedSince?: number | null;
+  effort?: Effort | null;
   idempotencyKey?: string | null;
   _meta?: JsonObject | null;
 }

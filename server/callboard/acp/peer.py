@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias, TypeVar, cast
 from attrs import define, field, frozen
 
 from ..rpc import codec
+from ..rpc.intake import MAX_IN_FLIGHT
 from .contract import convert
 from .contract.methods import CANCEL_REQUEST, METHODS, Side
 
@@ -27,9 +28,6 @@ INVALID_PARAMS: Final = -32602
 INTERNAL_ERROR: Final = -32603
 REQUEST_CANCELLED: Final = -32800
 OVERLOADED: Final = -31004
-
-MAX_IN_FLIGHT = 256
-"""How many requests of the other side may be without an answer."""
 
 
 class PeerClosed(Exception):
@@ -55,13 +53,23 @@ class Incoming:
     method: str
     on_cancel: Callable[[], None] | None = None
     _after: list[Callable[[], None]] = field(factory=list[Callable[[], None]])
+    _endings: list[Callable[[], None]] = field(factory=list[Callable[[], None]])
 
     def after_reply(self, callback: Callable[[], None]) -> None:
         """Runs `callback` once the result is sent, and not at all after an error."""
         self._after.append(callback)
 
+    def after_end(self, callback: Callable[[], None]) -> None:
+        """Runs `callback` once the answer is sent, whatever answer it is."""
+        self._endings.append(callback)
+
     def replied(self) -> None:
         for callback in self._after:
+            callback()
+
+    def ended(self) -> None:
+        endings, self._endings = self._endings, []
+        for callback in endings:
             callback()
 
 
@@ -234,6 +242,7 @@ class Peer:
     def _over(self, incoming: Incoming, task: "asyncio.Task[None]") -> None:
         if task.cancelled():  # before it had begun
             self._put_cancelled(incoming)
+        incoming.ended()
         self._running.pop(incoming.request_id, None)
         if not self._running:
             self._idle.set()

@@ -118,6 +118,7 @@ READERS: Final[dict[str, _Reader]] = {
     "model": _text("model", 200),
     "tools": _words("tools"),
     "mode": _one_of("mode", ("ask", "plan", "work")),
+    "effort": _one_of("effort", ("low", "medium", "high")),
     "limits": _limits,
     "context": _context,
     "context.tools": _one_of("context_tools", ("replay", "audit")),

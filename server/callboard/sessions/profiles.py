@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeAlias
 import attrs
 from attrs import field, frozen
 
-from callboard_rpc.common import Limits, Mode
+from callboard_rpc.common import Effort, Limits, Mode
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.server import ProfileInfo
 
@@ -54,6 +54,7 @@ class Profile:
     command: tuple[str, ...] = ()
     model: str | None = None
     mode: Mode | None = None
+    effort: Effort | None = None
     tools: tuple[str, ...] | None = None
     limits: Limits | None = None
     context_tools: ContextTools | None = None
@@ -254,6 +255,7 @@ def _narrowed(profile: Profile, base: Profile) -> Profile:
         prompt=profile.prompt or base.prompt,
         model=profile.model or base.model,
         mode=_narrower_mode(profile.mode, base.mode),
+        effort=profile.effort or base.effort,
         tools=_common(profile.tools, base.tools),
         limits=_lower(profile.limits, base.limits),
         context_tools=profile.context_tools or base.context_tools,

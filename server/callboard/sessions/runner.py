@@ -245,6 +245,7 @@ class TurnRunner:
             author=author,
             actor=actor,
             max_output_tokens=model.card.max_output_tokens,
+            effort=state.effort or profile.effort,
             lifecycle=hooks,
             speaker=name if state.parent_id is None else None,
             of_several=is_shared(state),
