@@ -1,5 +1,6 @@
 """The server behind ``callboard serve``, once ``initialize`` is answered: a host, and its one client."""
 
+import asyncio
 import logging
 import os
 import sys
