@@ -45,28 +45,28 @@ _LOOP_NUDGE = (
 )
 
 
-class _Stopped(Exception):
+class Stopped(Exception):
     """The turn was told to stop and something in it has swallowed the cancellation."""
 
 
-def _go_on(live: LiveTurn) -> None:
-    """Before anything new begins. Raises `_Stopped`."""
+def go_on(live: LiveTurn) -> None:
+    """Before anything new begins. Raises `Stopped`."""
     if live.stopping.is_set():
-        raise _Stopped
+        raise Stopped
 
 
 async def steps(turn: Turn, progress: Progress) -> None:
     """Runs until the turn's end is committed, or raises what keeps it from going on."""
     nudge: str | None = None
-    await _begin(turn)
+    await begin(turn)
     if turn.left.calls:
         calls = [await turn.caller.restore(logged) for logged in turn.left.calls]
         point("turns.restored")
         await _run_batch(turn, progress, calls, turn.caller.run)
     while True:
-        _go_on(turn.live)
-        await _boundary(turn)
-        _wind_down(turn)
+        go_on(turn.live)
+        await boundary(turn)
+        wind_down(turn)
         if nudge is None:
             nudge = _spent(turn, progress)
         try:
@@ -76,30 +76,30 @@ async def steps(turn: Turn, progress: Progress) -> None:
                 raise
             # the last word failed, but there is a result to show for the turn
             answer = Answer(message_id=turn.log.ids.new("msg"), stop="other")
-        _go_on(turn.live)
+        go_on(turn.live)
         if answer.calls and nudge is None:
             looping = await _run_calls(turn, progress, answer)
             nudge = _LOOP_NUDGE if looping else None
             continue
         answer.content = [b for b in answer.content if b.type != "tool_use"]
-        if nudge is None and await _kept_from_ending(turn, progress, answer):
+        if nudge is None and await kept_from_ending(turn, progress, answer):
             continue
-        if await _try_to_end(turn, progress, answer):
+        if await try_to_end(turn, progress, answer):
             return
         nudge = None
         if anything_renewing(turn.log.glance, turn.live.grant, turn.sources):
             progress.iterations = 0
 
 
-def _wind_down(turn: Turn) -> None:
-    """Ends a turn that was told to wind down and has had its last requests. Raises `_Stopped`."""
+def wind_down(turn: Turn) -> None:
+    """Ends a turn that was told to wind down and has had its last requests. Raises `Stopped`."""
     if requests_left(turn.log.glance, turn.live.grant, turn.sources) == 0:
         reason = "it was told to stop, and had its last words"
         turn.live.stop(Cause(outcome="cancelled", by=SYSTEM, reason=reason))
-        raise _Stopped
+        raise Stopped
 
 
-async def _begin(turn: Turn) -> None:
+async def begin(turn: Turn) -> None:
     """Asks the hooks whether the turn may begin. Raises `hookBlocked`."""
     if not turn.lifecycle.knows("SessionStart"):
         return
@@ -120,7 +120,7 @@ def _instruct(tx: Transaction, turn: Turn, texts: Sequence[str]) -> None:
         instruct(tx, turn.live.grant, text)
 
 
-async def _kept_from_ending(turn: Turn, progress: Progress, answer: Answer) -> bool:
+async def kept_from_ending(turn: Turn, progress: Progress, answer: Answer) -> bool:
     """Whether a hook has something for the agent to do yet; then that is said to it. Bounded, and
     not asked while something else keeps the turn going."""
     hooks = turn.lifecycle
@@ -129,7 +129,7 @@ async def _kept_from_ending(turn: Turn, progress: Progress, answer: Answer) -> b
     if anything_waiting(turn.log.glance, turn.live.grant, turn.sources):
         return False
     decision = await hooks.ask("Stop", text=answer.text, continuations=progress.continuations)
-    _go_on(turn.live)
+    go_on(turn.live)
     if decision.block is None:
         return False
     reason = decision.block
@@ -138,7 +138,7 @@ async def _kept_from_ending(turn: Turn, progress: Progress, answer: Answer) -> b
     def commit(tx: Transaction) -> None:
         _instruct(tx, turn, ())
         if answer.worth_keeping:
-            _say(tx, turn, answer)
+            say(tx, turn, answer)
         instruct(tx, turn.live.grant, reason)
 
     await turn.log.transact(commit)
@@ -170,7 +170,7 @@ def _holds(turn: Turn) -> None:
         raise StaleFence(grant.session_id, grant.fence)
 
 
-async def _boundary(turn: Turn) -> None:
+async def boundary(turn: Turn) -> None:
     """The safe point: takes in what waits, then makes room if the window is nearly full."""
     grant = turn.live.grant
 
@@ -203,7 +203,7 @@ async def _run_calls(turn: Turn, progress: Progress, answer: Answer) -> bool:
         await turn.log.transact(lambda tx: _write_calls(tx, turn, answer, every, over))
         progress.answer = None
         turn.live.touch()
-        _notify(turn, calls)
+        notify(turn, calls)
         for settled in quick:
             progress.ran(settled.call, settled.output)
         if looping:
@@ -228,7 +228,7 @@ async def _run_batch(
     caller, live = turn.caller, turn.live
 
     async def execute(call: Call) -> ToolOutput:
-        _go_on(live)
+        go_on(live)
         _holds(turn)
         live.touch()
         output = await caller.keep(await run(call))
@@ -257,14 +257,14 @@ def _write_calls(
     grant = turn.live.grant
     assert_fence(tx, grant)
     if answer.worth_keeping:
-        _say(tx, turn, answer)
+        say(tx, turn, answer)
     tx.execute(LOG_SQL["delete_draft"], grant.turn_id)
     turn.caller.write(tx, calls, answer.message_id)
     for settled in over:
         turn.caller.write_result(tx, settled)
 
 
-def _say(tx: Transaction, turn: Turn, answer: Answer) -> None:
+def say(tx: Transaction, turn: Turn, answer: Answer) -> None:
     """Writes an answer that is not the last one. The caller has asserted the fence."""
     grant = turn.live.grant
     said = message_of(answer, turn.author, turn.model.card.model_id, final=False, partial=False)
@@ -272,7 +272,7 @@ def _say(tx: Transaction, turn: Turn, answer: Answer) -> None:
     tx.execute(LOG_SQL["delete_draft"], grant.turn_id)
 
 
-def _notify(turn: Turn, calls: Sequence[Call]) -> None:
+def notify(turn: Turn, calls: Sequence[Call]) -> None:
     """Lets the hooks know that a person is asked."""
     for call in calls:
         if call.approval_id is not None and turn.lifecycle.knows("Notification"):
@@ -286,7 +286,7 @@ def _notify(turn: Turn, calls: Sequence[Call]) -> None:
             )
 
 
-async def _try_to_end(turn: Turn, progress: Progress, answer: Answer) -> bool:
+async def try_to_end(turn: Turn, progress: Progress, answer: Answer) -> bool:
     text = answer.text or progress.last_output
     ending = Ending(
         outcome="completed", final_text=text, stop_reason=answer.stop, **figures(turn, progress)
