@@ -5,7 +5,7 @@ Whatever drives it, a turn begins by a trigger, has one end and each call of it 
 only who says what is done next.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import TypeAlias
 
 from attrs import frozen
@@ -41,7 +41,6 @@ class Driving:
     context_of: Callable[[CallId], ToolContext]
     notes: Sequence[str]
     speaker: str | None
-    environ: Mapping[str, str]
     resumed: bool
 
 

@@ -252,7 +252,6 @@ class TurnRunner:
                 context_of=context_of,
                 notes=tuple(sections[each] for each in ("profile", "instructions", "room")),
                 speaker=speaker,
-                environ=services.environ,
                 resumed=begun.resumed,
             )
             drive = partial(driver, driving)

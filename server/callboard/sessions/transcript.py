@@ -269,6 +269,24 @@ class Transcript:
                     pass
         return out
 
+    def spoken_through(self, seq: int) -> list[tuple[str, str]]:
+        """What was said up to `seq`, by whom (blank for those whom the agents work for) and as text: for an agent
+        that has to be told what was before it came."""
+        out: list[tuple[str, str]] = []
+        for entry in self._entries:
+            if entry.pos > seq:
+                continue
+            match entry:
+                case _Said(turn_id=None, value=value):
+                    blocks = _user_blocks(value)
+                    out.append(("", "\n".join(b.text for b in blocks if isinstance(b, Text))))
+                case _Answered(message=Message(content=content)):
+                    texts = [b.text for b in content if isinstance(b, TextContent)]
+                    out.append((entry.speaker or "agent", "\n\n".join(texts)))
+                case _:
+                    pass
+        return [(who, text) for who, text in out if text.strip()]
+
     @property
     def length(self) -> int:
         """How many entries are context by themselves: messages, directives and summaries."""

@@ -68,7 +68,7 @@ async def steps(turn: Turn, progress: Progress) -> None:
         await boundary(turn)
         wind_down(turn)
         if nudge is None:
-            nudge = _spent(turn, progress)
+            nudge = spent(turn, progress)
         try:
             answer = await ask(turn, progress, nudge)
         except ModelError:
@@ -146,7 +146,7 @@ async def kept_from_ending(turn: Turn, progress: Progress, answer: Answer) -> bo
     return True
 
 
-def _spent(turn: Turn, progress: Progress) -> str | None:
+def spent(turn: Turn, progress: Progress) -> str | None:
     """The nudge for the last request, when the steps are used up. Raises for a spent budget."""
     limits, usage = turn.limits, progress.usage
     tokens = sums.spent_tokens(usage)
