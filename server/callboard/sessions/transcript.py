@@ -269,12 +269,15 @@ class Transcript:
                     pass
         return out
 
-    def spoken_through(self, seq: int) -> list[tuple[str, str]]:
-        """What was said up to `seq`, by whom (blank for those whom the agents work for) and as text: for an agent
-        that has to be told what was before it came."""
+    def spoken_through(self, seq: int, *, speaker: str | None) -> list[tuple[str, str]]:
+        """What was said up to `seq`, and all that the agent `speaker` has said itself: by whom (blank for those whom
+        the agents work for) and as text, for one that has lost what it knew."""
         out: list[tuple[str, str]] = []
         for entry in self._entries:
-            if entry.pos > seq:
+            own = isinstance(entry, _Answered) and (
+                speaker is None or entry.speaker in (None, speaker)
+            )
+            if entry.pos > seq and not own:
                 continue
             match entry:
                 case _Said(turn_id=None, value=value):

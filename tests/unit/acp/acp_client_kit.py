@@ -7,13 +7,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
 from attrs import define
 
 from callboard.acp.client.feature import feature
 from callboard.features import Feature
 from callboard.host import Host
 from callboard_rpc.common import UNSET
-from harness.inside import CLIENT, PERSON, host_in, idle, log_of, pending, say, until
+from harness.inside import CLIENT, PATIENCE_S, PERSON, host_in, idle, log_of, pending, say, until
 
 AGENT = Path(__file__).parents[2] / "harness" / "acp_agent.py"
 OPTIONS = [
@@ -99,6 +100,13 @@ class Stage:
             return found[count - 1] if len(found) >= count else None
 
         return await until(self.host, look)
+
+    @staticmethod
+    async def until_file(path: Path) -> None:
+        """Waits for a file of the agent's."""
+        with anyio.fail_after(PATIENCE_S):
+            while not path.exists() or not path.read_text():
+                await anyio.sleep(0.01)
 
     def heard(self, method: str = "") -> list[dict[str, Any]]:
         """What the agent was sent, by method."""

@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import anyio
 import psutil
 import pytest
 from acp_client_kit import (
@@ -151,7 +150,7 @@ async def test_one_that_ignores_a_cancel_is_ended_and_started_again(tmp_path: Pa
     ) as play:
         session_id = await play.session()
         await play.say(session_id, "deaf")
-        await _written(pid_file)
+        await play.until_file(pid_file)
         await play.host.sessions.cancel(session_id, by=CLIENT)
         records = await play.idle(session_id)
         assert of(records, "turn_finished")[0].outcome == "cancelled"
@@ -159,13 +158,6 @@ async def test_one_that_ignores_a_cancel_is_ended_and_started_again(tmp_path: Pa
         await play.say(session_id, "again")
         records = await play.idle(session_id)
     assert said(records)[-1] == "back"
-
-
-async def _written(path: Path) -> None:
-    """Waits for a file of the agent's."""
-    with anyio.fail_after(30):
-        while not path.exists() or not path.read_text():
-            await anyio.sleep(0.01)
 
 
 async def test_what_it_answers_after_a_cancel_is_of_no_account(tmp_path: Path) -> None:
@@ -176,7 +168,7 @@ async def test_what_it_answers_after_a_cancel_is_of_no_account(tmp_path: Path) -
     async with stage(tmp_path, {"say": "fresh"}, scene=scene) as play:
         session_id = await play.session()
         await play.say(session_id, "wait")
-        await _written(begun)
+        await play.until_file(begun)
         await play.host.sessions.cancel(session_id, by=CLIENT)
         records = await play.idle(session_id)
         assert of(records, "turn_finished")[0].outcome == "cancelled"

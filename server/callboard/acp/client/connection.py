@@ -151,6 +151,11 @@ class Connection:
         said = f"; it said last:\n{words}" if words else ""
         self.peer.close(f"the agent {self.profile.name!r} {self._process.how_ended}{said}")
 
+    async def over(self) -> None:
+        """Returns when nothing is left of the process."""
+        if self._process is not None:
+            await self._process.over.wait()
+
     async def close(self) -> None:
         """Ends the conversation and the process."""
         self.peer.close(f"the agent {self.profile.name!r} was stopped")

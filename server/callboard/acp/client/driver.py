@@ -111,6 +111,7 @@ class _Drive:
                 return False
             self._agents.worked(self._driving)
             self._ledger.answer.stop = stop
+        await exchange.release()
         answer = self._ledger.answer
         if await kept_from_ending(turn, progress, answer):
             return False
@@ -129,6 +130,19 @@ class _Drive:
                 self._agents.drop(connection)
                 await self._untell(connection, before[0])
             raise
+
+    async def _correct(self) -> bool:
+        """Tells the agent at work what was said since. False when it does not take it: then it is to be called away,
+        and told with the next prompt."""
+        connection = self._connection
+        assert connection is not None
+        await boundary(self._turn)
+        said = await self._next(connection)
+        if not said.blocks or not await connection.steer(said.blocks):
+            return not said.blocks
+        await self._record(connection, said.through)
+        connection.through = self._told_through = said.through
+        return True
 
     async def _record(self, connection: Connection, through: int) -> None:
         assert connection.session_id is not None
@@ -175,6 +189,7 @@ class _Drive:
             asking,
             Files(turn, workspace, asking, own),
             Terminals(turn, workspace, self._ledger, asking, own, self._agents.recorded),
+            self._correct,
         )
         unheard = list(connection.unheard)
         connection.unheard.clear()
@@ -214,7 +229,7 @@ class _Drive:
         said = transcript.said_since(since, turn_id=turn.live.turn_id, speaker=speaker)
         blocks = blocks_of(said, takes)
         if connection.fresh:
-            before = past(transcript.spoken_through(since))
+            before = past(transcript.spoken_through(since, speaker=speaker))
             blocks = [*introduction(driving.notes), *before, *blocks]
         if connection.owed:
             owed, connection.owed = connection.owed, []

@@ -49,11 +49,11 @@ Item: TypeAlias = Callable[[], Awaitable[None]]
 
 
 class Exchange:
-    """The `Desk` of one turn."""
+    """The `Desk` of one turn. `correct` tells an agent that works what was said since, if it takes that."""
 
     def __init__(
         self, turn: Turn, progress: Progress, connection: Connection, ledger: Ledger, asking: Asking,
-        files: Files, terminals: Terminals,
+        files: Files, terminals: Terminals, correct: Callable[[], Awaitable[bool]],
     ) -> None:  # fmt: skip
         self._turn = turn
         self._progress = progress
@@ -62,6 +62,7 @@ class Exchange:
         self._asking = asking
         self._files = files
         self._terminals = terminals
+        self._correct = correct
         self._items: asyncio.Queue[Item | None] = asyncio.Queue()
         self._room = asyncio.Event()
         self._calls: dict[str, Tracked] = {}
@@ -364,7 +365,9 @@ class Exchange:
         while True:
             head = log.head
             if turn.live.steered or anything_superseding(log.glance, turn.live.grant, turn.sources):
-                break
+                if not (self._connection.steers and await self._correct()):
+                    break
+                continue
             await log.moved(head)
         self._items.put_nowait(self._call_away)
         await asyncio.sleep(turn.limits.cancel_grace_s)
@@ -397,6 +400,10 @@ class Exchange:
             await self._connection.close()
             await asyncio.wait({working}, timeout=within_s)
             working.cancel()
+
+    async def release(self) -> None:
+        """The agent has said its last: nothing that it has us run goes on."""
+        await self._terminals.close()
 
     async def close(self) -> None:
         """Nothing of the turn is left running."""

@@ -91,10 +91,17 @@ class ExternalAgents:
             self._held[key] = _Held(connection, users=1)
             return connection
 
-    @staticmethod
-    def _usable(connection: Connection, driving: Driving) -> bool:
+    def _usable(self, connection: Connection, driving: Driving) -> bool:
+        """Whether it is the agent that the profile means by now, and knows all that it was told, by whatever server,
+        and nothing that is gone."""
         now, then = driving.profile, connection.profile
-        return connection.lives and (now.command, now.env) == (then.command, then.env)
+        if not connection.lives or (now.command, now.env) != (then.command, then.env):
+            return False
+        known = known_session(self.log.glance, driving.state.session_id, now.name)
+        if known is None:
+            return connection.fresh
+        mine = connection.session_id, connection.through
+        return connection.fresh or (known.agent_session_id, known.through) == mine
 
     def leave(self, connection: Connection) -> None:
         """The turn is over; the agent waits for the next one."""
