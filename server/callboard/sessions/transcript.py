@@ -269,6 +269,14 @@ class Transcript:
                     pass
         return out
 
+    def last_said(self, *, speaker: str | None) -> int:
+        """The place of the newest thing that was said to an agent; 0 when nothing was."""
+        for entry in reversed(self._entries):
+            other = speaker is not None and isinstance(entry, _Answered)
+            if isinstance(entry, _Said) or (other and entry.speaker not in (None, speaker)):
+                return entry.pos
+        return 0
+
     def spoken_through(self, seq: int, *, speaker: str | None) -> list[tuple[str, str]]:
         """What was said up to `seq`, and all that the agent `speaker` has said itself: by whom (blank for those whom
         the agents work for) and as text, for one that has lost what it knew."""

@@ -224,7 +224,11 @@ class _Drive:
         turn, driving = self._turn, self._driving
         transcript = await self._agents.cache.transcript(turn.live.session_id)
         speaker = driving.speaker
-        since = max(connection.through, self._told_through) or self._started_at()
+        since = max(connection.through, self._told_through)
+        if (
+            not since
+        ):  # it was told nothing yet; in a room, what has woken it was said before its turn
+            since = min(self._started_at(), max(transcript.last_said(speaker=speaker) - 1, 0))
         takes = connection.hello.agent_capabilities.prompt_capabilities
         said = transcript.said_since(since, turn_id=turn.live.turn_id, speaker=speaker)
         blocks = blocks_of(said, takes)
