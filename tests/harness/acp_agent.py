@@ -82,6 +82,7 @@ class Agent:
             if method in SCENE.get("silent", ()):
                 continue
             fault = SCENE.get("faults", {}).get(method)
+            fault = fault or SCENE.get("faults_once", {}).pop(method, None)
             if fault is not None:
                 self.put({"id": message["id"], "error": fault})
                 continue

@@ -277,16 +277,32 @@ class Connection:
 
     async def new_session(self, cwd: str, directories: tuple[str, ...]) -> None:
         """Raises `CallboardError`."""
-        answer: sessions.NewSessionResponse = await self.ask(
-            "session/new",
-            self._place(sessions.NewSessionRequest, cwd, directories),
-            timeout_s=HANDSHAKE_S,
-        )
+        asked = self._place(sessions.NewSessionRequest, cwd, directories)
+        answer: sessions.NewSessionResponse
+        try:
+            answer = await self.ask("session/new", asked, timeout_s=HANDSHAKE_S)
+        except CallboardError as error:
+            if error.kind != "authRequired" or not await self._used_its_key():
+                raise
+            answer = await self.ask("session/new", asked, timeout_s=HANDSHAKE_S)
         if not 0 < len(answer.session_id) <= _LONGEST_ID:
             raise CallboardError(
                 "modelError", f"the agent {self.profile.name!r} has given its session no usable id"
             )
         self._began(answer.session_id, answer)
+
+    async def _used_its_key(self) -> bool:
+        """Has the agent go by the key in its environment, where it has a way for that and wants to be asked. Any
+        other way would have a person do something, in the agent's own program."""
+        for method in self.hello.auth_methods:
+            if "api-key" in (method.meta or {}):
+                asked = server.AuthenticateRequest(method_id=method.id)
+                try:
+                    await self.peer.request("authenticate", asked, timeout_s=HANDSHAKE_S)
+                except (PeerError, PeerClosed, TimeoutError):
+                    return False
+                return True
+        return False
 
     async def take_up(self, session_id: str, cwd: str, directories: tuple[str, ...]) -> bool:
         """Goes on with a session of the agent's own. False when it cannot be. Raises `CallboardError`."""

@@ -98,7 +98,8 @@ class Exchange:
         working = self._working
         if working is None:
             return True
-        return working.done() and not working.cancelled() and working.exception() is None
+        ended = working.done() and not working.cancelled() and working.exception() is None
+        return ended and self._failed is None
 
     def _outcome(self) -> StopReason | None:
         if self._cut is not None:
