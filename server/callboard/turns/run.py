@@ -48,7 +48,10 @@ async def run(turn: Turn) -> None:
 
 
 async def _drive(turn: Turn, progress: Progress) -> None:
-    await (turn.drive or steps)(turn, progress)
+    if turn.drive is None:
+        await steps(turn, progress)
+    else:
+        await turn.drive(turn, progress)
 
 
 async def _finish_late(turn: Turn, progress: Progress, work: "asyncio.Task[None]") -> None:

@@ -15,7 +15,9 @@ from callboard_rpc.events import Ack, Author, Directive, ExternalSession, Notice
 from ...log.transaction import Transaction
 from ...sessions.driving import Driving
 from ...turns.call import Call, settled_as
-from ...turns.loop import (
+from ...turns.projection import SQL as TURN_SQL
+from ...turns.reservation import SYSTEM, assert_fence
+from ...turns.stages import (
     begin,
     boundary,
     go_on,
@@ -24,8 +26,6 @@ from ...turns.loop import (
     try_to_end,
     wind_down,
 )
-from ...turns.projection import SQL as TURN_SQL
-from ...turns.reservation import SYSTEM, assert_fence
 from ...turns.turn import Progress, Turn
 from ..contract import content
 from .asking import Asking

@@ -23,9 +23,9 @@ from ...tools.offload import finished
 from ...tools.workspace import FolderWorkspace
 from ...turns.answer import Answer, Draft
 from ...turns.call import Call, Settled, settled_as
-from ...turns.loop import notify, say
 from ...turns.projection import SQL as TURN_SQL
 from ...turns.reservation import assert_fence
+from ...turns.stages import notify, say
 from ...turns.turn import Progress, Turn
 from ..contract import content
 from .told import ToldCall, text_of
