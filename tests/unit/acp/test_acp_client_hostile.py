@@ -21,6 +21,7 @@ from acp_client_kit import (
 from test_acp_client_turns import of, said
 
 from callboard.acp.client import connection as connections
+from callboard.acp.client import failures
 
 pytestmark = pytest.mark.anyio
 
@@ -192,7 +193,8 @@ async def test_one_that_does_what_was_refused_has_one_result_all_the_same(tmp_pa
 async def test_one_that_never_answers_the_handshake_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "HANDSHAKE_S", 0.2)
+    for module in (connections, failures):
+        monkeypatch.setattr(module, "HANDSHAKE_S", 0.2)
     async with stage(tmp_path, {"say": "x"}, scene={"silent": ["initialize"]}) as play:
         session_id = await play.session()
         await play.say(session_id)

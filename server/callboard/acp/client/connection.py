@@ -29,17 +29,15 @@ from ..peer import (
     PeerError,
     Served,
 )
+from .failures import HANDSHAKE_S, failure_of
 from .modes import Choices, Setting
 from .process import AgentProcess
 
 _log = logging.getLogger(__name__)
 
-HANDSHAKE_S = 30.0
-"""How long an agent may take to say what it can do, and to open a session."""
 STEERING: Final = "_session/steering"
 STEERING_S = 5.0
 """How long it may take to say whether it takes a correction."""
-AUTH_REQUIRED: Final = -32000
 NOT_FOUND: Final = -32002
 NOT_RESUMED: Final = frozenset({NOT_FOUND, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR})
 """Errors by which agents say that a session cannot be gone on with; a new one can be begun then."""
@@ -409,44 +407,8 @@ class Connection:
 
     def failure(self, fault: Exception, method: str) -> CallboardError:
         """What a request came to, for people."""
-        name = self.profile.name
-        match fault:
-            case PeerError(code=code) if code == AUTH_REQUIRED:
-                return self._login(fault.message)
-            case PeerError():
-                said = self._log_text(fault.message)[:1_000]
-                detail = self._detail(fault.data)
-                return CallboardError("modelError", f"the agent {name!r} failed: {said}{detail}")
-            case TimeoutError():
-                return CallboardError(
-                    "modelUnavailable",
-                    f"the agent {name!r} did not answer {method} within {HANDSHAKE_S:g} s; see that "
-                    f"'{' '.join(self.profile.command)[:200]}' speaks the Agent Client Protocol on its output",
-                )
-            case _:
-                return CallboardError(
-                    "modelError", f"{str(fault)[:4_000]}\nIt is started again with the next prompt."
-                )
-
-    def _detail(self, data: Any) -> str:
-        if data is None:
-            return ""
-        text = data if isinstance(data, str) else str(data)
-        return f" ({self._log_text(text)[:500]})"
-
-    def _login(self, message: str) -> CallboardError:
-        """How the person comes to be logged in: only in the agent's own program."""
-        name, program = self.profile.name, self.profile.command[0]
-        ways = [
-            f"{each.name[:80]}" + (f" ({each.description[:200]})" if each.description else "")
-            for each in self.hello.auth_methods[:8]
-        ]
-        offers = f" It offers: {'; '.join(ways)}." if ways else ""
-        said = self._log_text(message)[:300]
-        return CallboardError(
-            "authRequired",
-            f"the agent {name!r} wants you to log in ({said}). Run '{program}' in a terminal, log in there, and "
-            f"prompt again.{offers}",
+        return failure_of(
+            fault, method, self.profile, self.hello.auth_methods, log_text=self._log_text
         )
 
 
