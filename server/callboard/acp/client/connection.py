@@ -212,7 +212,12 @@ class Connection:
             return await desk.permission(params)
 
         async def read(_: Incoming, params: services.ReadTextFileRequest) -> Any:
-            return await self._working(params.session_id).read_file(params)
+            try:
+                return await self._working(params.session_id).read_file(params)
+            except Refused as refused:
+                if refused.code == NOT_FOUND and self._takes_no_for_a_fault:
+                    return services.ReadTextFileResponse(content="")
+                raise
 
         async def write(_: Incoming, params: services.WriteTextFileRequest) -> Any:
             return await self._working(params.session_id).write_file(params)
@@ -231,6 +236,13 @@ class Connection:
             **{f"terminal/{each}": terminal for each in terminals},
             "elicitation/create": elicitation,
         }
+
+    @property
+    def _takes_no_for_a_fault(self) -> bool:
+        """Gemini CLI cannot tell a file that is not there from a fault, whatever it is answered, and so could
+        create none."""
+        info = self.hello.agent_info
+        return info is not None and info.name == "gemini-cli"
 
     def _desk(self, session_id: str) -> Desk | None:
         return self.desk if session_id == self.session_id else None

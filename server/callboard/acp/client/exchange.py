@@ -39,6 +39,9 @@ _MANY = 500
 """How many updates may wait; then nothing more is read of the agent until fewer do."""
 _MOST_CALLS = 5_000
 
+_SILENT = "The agent said nothing"
+_SILENT_WHY = "It has ended its answer without a word. Some agents do that when their model fails; their own log may say more."
+
 _STOPS: dict[str, StopReason] = {
     "end_turn": "end_turn",
     "max_tokens": "max_tokens",
@@ -70,6 +73,8 @@ class Exchange:
         self._flush: asyncio.TimerHandle | None = None
         self._spoke_as: str | None = None
         self._size: updates.UsageUpdate | None = None
+        self._silent = True
+        """Nothing was said, and no call made."""
         self._answered: dict[str, Any] | None = None
         self._failed: Exception | None = None
         self._cut: tuple[ToolStatus, str] | None = None
@@ -84,6 +89,7 @@ class Exchange:
         """Tells the agent something, and takes in all that comes of it. None when it was called away by something
         that was said meanwhile. Raises `CallboardError` for an agent that fails, and whatever the log does."""
         self._answered = self._failed = self._cut = self._size = None
+        self._silent = True
         self._progress.iterations += 1
         self._ledger.begin_anew()
         self._working = asyncio.get_running_loop().create_task(
@@ -153,6 +159,8 @@ class Exchange:
         if self._cut is not None and self._cut[0] == "superseded":
             await self._ledger.say_so_far()
         self._ledger.hush()
+        if self._silent and self._failed is None and self._cut is None:
+            await self._ledger.notice(_SILENT, _SILENT_WHY)
         used = self._used()
         self._ledger.answer.usage = used
         self._progress.usage = sums.add(self._progress.usage, used)
@@ -271,6 +279,7 @@ class Exchange:
                 pass
 
     async def _speak(self, block: Any, message_id: str | None, *, thought: bool) -> None:
+        self._silent = False
         await self._commit_forming()
         if message_id is not None:
             if self._spoke_as not in (None, message_id) and not thought:
@@ -297,6 +306,7 @@ class Exchange:
             raise CallboardError(
                 "limitReached", f"the agent has made more than {_MOST_CALLS} calls with one prompt"
             )
+        self._silent = False
         tracked = self._calls[told.tool_call_id] = Tracked(told=told)
         self._forming.append(tracked)
         return tracked

@@ -1,10 +1,11 @@
 """What goes wrong with an agent, in words for people: what it is, and what they can do."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from callboard_rpc.errors import CallboardError
 
+from ...rpc import codec
 from ...sessions.profiles import Profile
 from ..contract import server
 from ..peer import PeerError
@@ -47,7 +48,11 @@ def failure_of(
 def _detail(data: Any, log_text: Callable[[str], str]) -> str:
     if data is None:
         return ""
-    return f" ({log_text(data if isinstance(data, str) else str(data))[:500]})"
+    if isinstance(data, dict):  # some have the words in a field of it
+        told = cast("dict[str, Any]", data)
+        data = next((told[key] for key in ("message", "details") if told.get(key)), told)
+    text = data if isinstance(data, str) else codec.encode(data).decode()
+    return f" ({log_text(text)[:500]})"
 
 
 def _login(said: str, profile: Profile, ways: Sequence[server.AuthMethod]) -> CallboardError:

@@ -2,7 +2,6 @@
 lets go of it, and at the latest with the turn."""
 
 import asyncio
-import shlex
 import signal
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -25,7 +24,7 @@ from .asking import Asking
 from .connection import NOT_FOUND, Refused
 from .ledger import Ledger
 from .own_calls import OwnCalls
-from .told import ToldCall
+from .told import ToldCall, command_line, without_place
 
 _MOST = 32
 """How many a turn may have at once."""
@@ -129,9 +128,11 @@ class Terminals:
             raise Refused(INVALID_PARAMS, str(denied)) from None
         if not cwd.is_dir():
             raise Refused(INVALID_PARAMS, "cwd: is not a folder")
-        line = shlex.join((request.command, *request.args)) if request.args else request.command
+        words = (request.command, *request.args)
+        line = command_line(words) if request.args else request.command
         call: Call | None = None
-        if not self._asking.allows_command(line):
+        known_as = (line, without_place(line, str(cwd)))
+        if not any(self._asking.allows_command(each) for each in known_as):
             call = await self._own.admitted(RUN_COMMAND.name, command=line, cwd=str(cwd))
         limit = min(request.output_byte_limit or _KEPT_BYTES, _KEPT_BYTES)
         terminal = _Terminal(limit=max(limit, 1), call=call)

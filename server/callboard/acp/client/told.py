@@ -5,7 +5,7 @@ that is all that a person, or a rule, can go by.
 """
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, cast
 
 import attrs
@@ -42,7 +42,12 @@ _OURS: Final[dict[str, str]] = {
 }
 """The tool of ours that policy and rules know such a call by."""
 
-_SHELLS: Final = frozenset({"sh", "bash", "zsh", "dash", "fish"})
+_SHELLS: Final = frozenset(
+    folder + name
+    for name in ("sh", "bash", "zsh", "dash", "fish")
+    for folder in ("", "/bin/", "/usr/bin/", "/usr/local/bin/")
+)
+"""Those of the system; a program of that name that lies elsewhere is whatever it is."""
 RESULT_BYTES: Final = 256 * 1024
 _DIFF_BYTES: Final = 2 * 1024 * 1024
 """Of larger files it is only said that they change."""
@@ -75,6 +80,10 @@ class ToldCall:
     locations: tuple[tool_calls.ToolCallLocation, ...] = ()
     raw_input: Any = None
     raw_output: Any = None
+    spelled: Json | None = None
+    """Its input, for those who tell it as the text of a call that is pending."""
+    question: str = ""
+    """What is said when it is asked about, besides what is known of it."""
     printed: str = ""
     """What a terminal of the agent's own has printed, for those who tell that."""
     exit_code: int | None = None
@@ -82,10 +91,12 @@ class ToldCall:
 
     def merge(self, update: Any) -> None:
         """Takes in a `ToolCall`, a `ToolCallChanged` or a `ToolCallUpdate`."""
-        for name in ("title", "name", "kind", "status", "content", "locations", "raw_input"):
+        for name in ("title", "name", "kind", "status", "locations", "raw_input"):
             value = getattr(update, name)
             if value is not None:
                 setattr(self, name, value)
+        if update.content is not None:
+            self._brought(update.content, asked=isinstance(update, tool_calls.ToolCallUpdate))
         if update.raw_output is not None:
             self.raw_output = update.raw_output
         meta: Json = update.meta or {}
@@ -97,6 +108,25 @@ class ToldCall:
         if isinstance(left, dict):
             code = cast("dict[str, Any]", left).get("exit_code")
             self.exit_code = code if type(code) is int else self.exit_code
+
+    def _brought(self, parts: tuple[tool_calls.ToolCallContent, ...], *, asked: bool) -> None:
+        """A question's texts are for whoever answers it, and no output of the call."""
+        if asked:
+            texts = [
+                text_of(each.content) for each in parts if isinstance(each, tool_calls.Content)
+            ]
+            self.question = "\n".join(text for text in texts if text)
+            parts = tuple(each for each in parts if not isinstance(each, tool_calls.Content))
+            if not parts:
+                return
+        self.content = parts
+        if self._waits and self.raw_input is None:
+            self.spelled = _spelled(parts) or self.spelled
+
+    @property
+    def _waits(self) -> bool:
+        """It has not begun, and so has printed nothing."""
+        return self.status in (None, "pending")
 
     # --- what it is ---
 
@@ -121,14 +151,7 @@ class ToldCall:
             return None
         given: Any = self.arguments.get("command", self.arguments.get("cmd"))
         if isinstance(given, list):
-            words = [word for word in cast("list[Any]", given) if isinstance(word, str)]
-            if (
-                len(words) == 3
-                and words[0].rpartition("/")[2] in _SHELLS
-                and words[1] in ("-c", "-lc")
-            ):
-                return words[2]
-            return shlex.join(words)
+            return command_line([w for w in cast("list[Any]", given) if isinstance(w, str)])
         if isinstance(given, str):
             more = self.arguments.get("args")
             words = cast("list[Any]", more) if isinstance(more, list) else []
@@ -140,7 +163,9 @@ class ToldCall:
         raw = self.raw_input
         if isinstance(raw, dict):
             return {str(key): value for key, value in cast("dict[Any, Any]", raw).items()}
-        return {} if raw is None else {"input": raw}
+        if raw is None:
+            return dict(self.spelled or {})
+        return {"input": raw}
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -218,7 +243,9 @@ class ToldCall:
 
     @property
     def shown_title(self) -> str:
-        return one_line(self.title, 200) or self.shown_name
+        says_nothing = not (self.arguments or self.paths or self.content)
+        title = self.question if self.question and says_nothing else self.title
+        return one_line(title, 200) or self.shown_name
 
     # --- what came of it ---
 
@@ -235,6 +262,8 @@ class ToldCall:
     @property
     def live(self) -> str:
         """What of it is told while it runs."""
+        if self._waits or _spelled(self.content) == self.arguments:
+            return self.printed
         return (
             "".join(
                 text_of(each.content)
@@ -267,6 +296,33 @@ class ToldCall:
         )
 
 
+def command_line(words: Sequence[str]) -> str:
+    """A command as people write it: what a shell is given, without the shell."""
+    if len(words) == 3 and words[0] in _SHELLS and words[1] in ("-c", "-lc"):
+        return words[2]
+    return shlex.join(words)
+
+
+def without_place(line: str, cwd: str) -> str:
+    """A command line without its going to the folder where it runs anyway."""
+    for quoted in (shlex.quote(cwd), f"'{cwd}'", f'"{cwd}"', cwd):
+        line = line.removeprefix(f"cd {quoted} && ")
+    return line
+
+
+def _spelled(parts: Iterable[Any]) -> Json | None:
+    """The object that the one text of a call is, if it is one."""
+    match tuple(parts):
+        case (tool_calls.Content(content=content.TextContent(text=text)),) if text[:1] == "{":
+            try:
+                value = orjson.loads(text)
+            except orjson.JSONDecodeError:
+                return None
+            return cast("Json", value) if isinstance(value, dict) else None
+        case _:
+            return None
+
+
 def text_of(block: Any) -> str:
     """A content block as text."""
     match block:
@@ -290,7 +346,12 @@ def _raw_text(raw: Any) -> str:
             return ""
         case str():
             return raw
-        case {"output": str() as text} | {"error": str() as text}:
+        case (
+            {"output": str() as text}
+            | {"formatted_output": str() as text}
+            | {"aggregated_output": str() as text}
+            | {"error": str() as text}
+        ):
             return text
         case _:
             try:
