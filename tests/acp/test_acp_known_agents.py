@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from acp_tools import has_agents
 from agent_play import Play, blocks, calls, end, of, play, shown
-from known_agents import KNOWN, KnownAgent
+from known_agents import CODEX, KIMI, KNOWN, KnownAgent
+
+from harness.process import scenario
 
 pytestmark = pytest.mark.skipif(not has_agents(), reason="agents of other makers: make tools")
 
@@ -71,3 +73,38 @@ def _heeds_a_cancel(stage: Play, session: str) -> None:
     events = stage.server.events(session)[before:]
     assert end(events)["outcome"] == "cancelled"
     assert "tick 3" in blocks(events, "text")
+
+
+@EACH
+def test_a_child_that_is_one_asks_as_one_of_its_root_and_reports(
+    tmp_path: Path, agent: KnownAgent
+) -> None:
+    """Spawned by a model, with the tool."""
+    path = tmp_path / "work" / "allowed.txt"
+    task = {"name": "helper", "profile": agent.name, "message": agent.write(path), "wait": True}
+    call = json.dumps([{"call": {"tool": "spawn_agent", "arguments": task}}])
+    rules = (
+        '[{when: {last_tool: {name: spawn_agent}}, answer: [{say: "It reports: {{last_tool}}"}]}]'
+    )
+    parent = scenario(tmp_path, f"rules: {rules}\ndefault: {call}")
+    with play(tmp_path, agent) as stage, stage.serve(model=parent):
+        root = stage.session("default")
+        events = stage.turn(root, "Have it written.")
+        (approval,) = stage.asked
+        assert [each["name"] for each in approval["path"]] == ["default", "helper"]
+        assert path.read_text() == "hello"
+        assert "Tool said:" in blocks(events, "text")
+        assert end(events)["outcome"] == "completed"
+
+
+def test_two_of_them_and_a_model_hear_each_other_in_a_room(tmp_path: Path) -> None:
+    model = scenario(tmp_path, 'default: [{say: "The model was here."}]')
+    with play(tmp_path, CODEX, KIMI) as stage, stage.serve(model=model):
+        room = stage.session(None, members=["codex", "kimi", "default"])
+        stage.turn(room, "@codex [[say Codex was here.]]")
+        stage.turn(room, "@default and you?")
+        said = stage.turn(room, "@kimi [[say Kimi was here.]]")
+        assert blocks(said, "text").endswith("Kimi was here.")
+        heard = json.dumps(stage.models.asked[-1])
+        assert "Codex was here." in heard
+        assert "The model was here." in heard
