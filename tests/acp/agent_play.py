@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 from attrs import define, field
 from known_agents import KnownAgent
 
@@ -74,10 +75,12 @@ class Play:
 
         self.server.until(holds)
 
+    def left(self) -> list[psutil.Process]:
+        """The processes of the agent, whoever started them."""
+        return bearing(f"{MARK}={self.folder}")
+
     def leaves_nothing(self) -> None:
-        """No process of the agent is left."""
-        mark = f"{MARK}={self.folder}"
-        for process in bearing(mark):
+        for process in self.left():
             process.wait(PATIENCE_S)
 
 

@@ -4,9 +4,5 @@ from acp_tools import has_packages, has_python_sdk
 
 collect_ignore_glob = [
     *([] if has_packages() else ["test_acp_schema.py"]),
-    *(
-        []
-        if has_packages() and has_python_sdk()
-        else ["test_acp_clients*", "test_acp_agents_of_others.py"]
-    ),
+    *([] if has_packages() and has_python_sdk() else ["test_acp_clients*"]),
 ]
