@@ -23,6 +23,10 @@ class KnownAgent:
     """The prompt that has it create a file, with the permission of the person."""
     write_kind: str = "edit"
     """What kind of a call that is."""
+    plan: str | None = None
+    """The prompt that has it plan to look, and then to leap."""
+    tells_size: bool = True
+    """Whether it tells how much of its model's context is used."""
     goes_on: bool = True
     """Whether it takes a session up again in a new process."""
     settings: Callable[[Path], None] = lambda _: None
@@ -83,6 +87,10 @@ CODEX = KnownAgent(
         justification="a test",
     ),
     write_kind="execute",
+    plan=tool(
+        "update_plan",
+        plan=[{"step": "Look", "status": "in_progress"}, {"step": "Leap", "status": "pending"}],
+    ),
 )
 
 # --- Kimi Code: Chat Completions; has its client run commands and write files ---
@@ -132,6 +140,7 @@ GEMINI = KnownAgent(
         "NO_BROWSER": "1",
     },
     write=lambda path: tool("write_file", file_path=str(path), content="hello"),
+    tells_size=False,
     goes_on=False,
     settings=_chosen_key,
 )

@@ -9,7 +9,7 @@ from acp_tools import has_agents
 from agent_play import Play, blocks, calls, end, of, play, shown
 from known_agents import CODEX, KIMI, KNOWN, KnownAgent
 
-from harness.process import scenario
+from harness.process import PATIENCE_S, scenario
 
 pytestmark = pytest.mark.skipif(not has_agents(), reason="agents of other makers: make tools")
 
@@ -29,6 +29,11 @@ def test_an_agent_answers_asks_heeds_a_cancel_and_goes_on(
             thought = stage.turn(session, "[[think A quiet thought]]")
             assert "A quiet thought" in blocks(thought, "thinking")
             assert blocks(thought, "text").endswith("Thought.")
+            if agent.tells_size:
+                assert end(thought)["usage"]["contextTokens"] > 0
+            if agent.plan is not None:
+                plans = of(stage.turn(session, agent.plan), "plan_updated")
+                assert [each["content"] for each in plans[-1]["entries"]] == ["Look", "Leap"]
             _asks(stage, session, agent)
             _heeds_a_cancel(stage, session)
             failed = stage.turn(session, "[[error 400]]")
@@ -52,6 +57,8 @@ def _asks(stage: Play, session: str, agent: KnownAgent) -> None:
     ((call, result),) = calls(done)
     assert (result["status"], call["kind"]) == ("ok", agent.write_kind)
     assert approval["callId"] == call["callId"]
+    if agent.write_kind == "edit":
+        assert str(path) in [each["path"] for each in [*call["locations"], *result["locations"]]]
     assert "Tool said:" in blocks(done, "text")
     assert end(done)["outcome"] == "completed"
 
@@ -73,6 +80,22 @@ def _heeds_a_cancel(stage: Play, session: str) -> None:
     events = stage.server.events(session)[before:]
     assert end(events)["outcome"] == "cancelled"
     assert "tick 3" in blocks(events, "text")
+
+
+def test_one_that_outlives_its_input_is_ended_by_the_next_server(tmp_path: Path) -> None:
+    with play(tmp_path, CODEX) as stage:
+        with stage.serve() as server:
+            session = stage.session()
+            server.prompt(session, "[[slow]]")
+            stage.until_said("tick 3")
+            server.kill()
+        (left,) = stage.left()
+        with stage.serve() as server:
+            left.wait(PATIENCE_S)
+            server.wait(session)
+            assert end(server.events(session))["outcome"] == "interrupted"
+            said = stage.turn(session, "[[say Still here.]]")
+            assert blocks(said, "text").endswith("Still here.")
 
 
 @EACH

@@ -21,10 +21,11 @@ from ...turns.turn import Turn
 from ..contract import services, tool_calls
 from ..peer import INVALID_PARAMS
 from .asking import Asking
+from .commands import command_line, without_place
 from .connection import NOT_FOUND, Refused
 from .ledger import Ledger
 from .own_calls import OwnCalls
-from .told import ToldCall, command_line, without_place
+from .told import ToldCall
 
 _MOST = 32
 """How many a turn may have at once."""

@@ -5,7 +5,7 @@ that is all that a person, or a rule, can go by.
 """
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, Final, cast
 
 import attrs
@@ -21,6 +21,7 @@ from ...tools.command import command_risk
 from ...tools.diffs import file_change
 from ...tools.display import clip, one_line, printable, well_formed
 from ..contract import content, tool_calls
+from .commands import command_line
 
 _EFFECTS: Final[dict[str, Effect]] = {
     "read": "read",
@@ -42,12 +43,6 @@ _OURS: Final[dict[str, str]] = {
 }
 """The tool of ours that policy and rules know such a call by."""
 
-_SHELLS: Final = frozenset(
-    folder + name
-    for name in ("sh", "bash", "zsh", "dash", "fish")
-    for folder in ("", "/bin/", "/usr/bin/", "/usr/local/bin/")
-)
-"""Those of the system; a program of that name that lies elsewhere is whatever it is."""
 RESULT_BYTES: Final = 256 * 1024
 _DIFF_BYTES: Final = 2 * 1024 * 1024
 """Of larger files it is only said that they change."""
@@ -294,20 +289,6 @@ class ToldCall:
             exit_code=self.exit_code,
             truncated=clipped.truncated,
         )
-
-
-def command_line(words: Sequence[str]) -> str:
-    """A command as people write it: what a shell is given, without the shell."""
-    if len(words) == 3 and words[0] in _SHELLS and words[1] in ("-c", "-lc"):
-        return words[2]
-    return shlex.join(words)
-
-
-def without_place(line: str, cwd: str) -> str:
-    """A command line without its going to the folder where it runs anyway."""
-    for quoted in (shlex.quote(cwd), f"'{cwd}'", f'"{cwd}"', cwd):
-        line = line.removeprefix(f"cd {quoted} && ")
-    return line
 
 
 def _spelled(parts: Iterable[Any]) -> Json | None:
