@@ -12,6 +12,8 @@ PACKAGES = ROOT / ".tools" / "acp" / "node_modules"
 """The published schema, the SDK in TypeScript and acpx: what `node/package-lock.json` names."""
 ACPX = PACKAGES / "acpx" / "dist" / "cli.js"
 SDK = PACKAGES / "@agentclientprotocol" / "sdk"
+AGENTS = ROOT / ".tools" / "acp-agents" / "node_modules"
+"""Agents of other makers: what `agents/package-lock.json` names."""
 
 
 def node() -> Path | None:
@@ -33,6 +35,10 @@ def has_python_sdk() -> bool:
     return importlib.util.find_spec("acp") is not None
 
 
+def has_agents() -> bool:
+    return node() is not None and (AGENTS / ".installed").exists()
+
+
 def missing() -> list[str]:
     """What would have to be there for all tests to run."""
     lacking: list[str] = []
@@ -40,6 +46,8 @@ def missing() -> list[str]:
         lacking.append("the schema and the clients of the Agent Client Protocol")
     if not has_python_sdk():
         lacking.append("its Python SDK")
+    if not has_agents():
+        lacking.append("agents of other makers that speak it")
     return lacking
 
 

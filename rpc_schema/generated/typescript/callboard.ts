@@ -806,6 +806,17 @@ export interface EventReset {
   resumeFrom: Cursor;
 }
 
+/**
+ * The agent `profile`, a program of its own, is told all that waited for it up to the event `through`. It keeps
+ * that in a session of its own, `agent_session_id`, in which it is asked to go on the next time.
+ */
+export interface ExternalSession {
+  profile: string;
+  agentSessionId: string;
+  through: number;
+  agent?: string | null;
+}
+
 /** Why a turn did not complete: the same kinds as RPC errors, as data (PROTOCOL 5). */
 export interface Failure {
   kind: string;
@@ -1260,6 +1271,16 @@ export interface ModelRetried {
 export interface ModelUsage {
   total: UsageSum;
   model?: string | null;
+}
+
+/**
+ * Something for the person that is no part of the conversation: what an agent did not say, or what was done
+ * for want of something better. Not context, wakes nothing.
+ */
+export interface Notice {
+  severity: Open<"info" | "warning" | "error">;
+  title: string;
+  description?: string | null;
 }
 
 /** The host that runs the session now, and the fence of its run. */
@@ -2607,6 +2628,7 @@ export interface EventDataByType {
   deliveries_dropped: DeliveriesDropped;
   directive: Directive;
   error: Error;
+  external_session: ExternalSession;
   group_message_delivered: GroupMessageDelivered;
   group_message_queued: GroupMessageQueued;
   group_task_claimed: GroupTaskClaimed;
@@ -2620,6 +2642,7 @@ export interface EventDataByType {
   mode_changed: ModeChanged;
   model_changed: ModelChanged;
   model_retried: ModelRetried;
+  notice: Notice;
   peer_linked: PeerLinked;
   peer_message_dropped: PeerMessageDropped;
   peer_message_sent: PeerMessageSent;
@@ -2672,6 +2695,7 @@ export const EVENT_TYPES: readonly EventType[] = [
   "deliveries_dropped",
   "directive",
   "error",
+  "external_session",
   "group_message_delivered",
   "group_message_queued",
   "group_task_claimed",
@@ -2685,6 +2709,7 @@ export const EVENT_TYPES: readonly EventType[] = [
   "mode_changed",
   "model_changed",
   "model_retried",
+  "notice",
   "peer_linked",
   "peer_message_dropped",
   "peer_message_sent",

@@ -138,8 +138,10 @@ class Peer:
         if self.closed is None:
             self._put({"jsonrpc": "2.0", "method": method, "params": _plain(params)})
 
-    async def request(self, method: str, params: Any, *, timeout_s: float | None = None) -> Any:
-        """Asks, and returns the result, of the class that `METHODS` names.
+    async def request(
+        self, method: str, params: Any, *, timeout_s: float | None = None, plain: bool = False
+    ) -> Any:
+        """Asks, and returns the result, of the class that `METHODS` names, or `plain` as it came.
 
         When the time is over (`TimeoutError`) or the caller is cancelled, the other side is told, and an
         answer that comes later is ignored. Raises `PeerError`, `PeerClosed`.
@@ -159,7 +161,7 @@ class Peer:
         finally:
             if self._asked.pop(request_id, None) is not None:
                 self.notify(CANCEL_REQUEST, {"requestId": request_id})
-        return self._result(method, result)
+        return result if plain else self._result(method, result)
 
     def close(self, reason: str) -> None:
         """Sends nothing any more, fails what was asked, cancels what runs."""
@@ -197,7 +199,7 @@ class Peer:
         if not isinstance(message, dict):
             self._refuse(None, INVALID_REQUEST, "a message is one object; there are no batches")
             return
-        self._message(cast("dict[str, Any]", message))
+        self.take(cast("dict[str, Any]", message))
 
     def refuse_large(self, request_id: int | str | None, limit: int) -> None:
         """Answers for a frame that was too large to be read."""
@@ -205,7 +207,8 @@ class Peer:
             request_id, INVALID_REQUEST, f"a message is over {limit} bytes; it was skipped"
         )
 
-    def _message(self, message: dict[str, Any]) -> None:
+    def take(self, message: dict[str, Any]) -> None:
+        """Acts on one message that was read. Never raises for what the other side can send."""
         method, request_id = message.get("method"), message.get("id")
         if method is None and ("result" in message or "error" in message):
             self._answered(message)

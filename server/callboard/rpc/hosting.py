@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..acp.client.feature import feature as external_agents
 from ..host import Environment, Feature, Host, open_host
 from ..log.redact import RedactingFilter
 
@@ -38,7 +39,7 @@ async def opened_host(
     store, opening.store = opening.store, None
     async with open_host(
         environment,
-        features=features,
+        features=(external_agents(environment.environ), *features),
         store=store,
         ids=opening.ids,
         host_id=opening.host_id,

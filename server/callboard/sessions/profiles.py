@@ -52,6 +52,7 @@ class Profile:
     path: str | None = None
     kind: Literal["builtin", "acp"] = "builtin"
     command: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(factory=dict[str, str])
     model: str | None = None
     mode: Mode | None = None
     effort: Effort | None = None
@@ -234,6 +235,10 @@ def _complete(profile: Profile) -> Profile:
         raise ProfileFault("command: an agent of kind acp needs the command that starts it")
     if profile.command and profile.kind != "acp":
         raise ProfileFault("command: only an agent of kind acp has a command; add kind: acp")
+    if profile.env and profile.kind != "acp":
+        raise ProfileFault("env: only an agent of kind acp has an environment; add kind: acp")
+    if profile.kind == "acp" and (profile.tools is not None or profile.model is not None):
+        raise ProfileFault("tools, model: an agent of kind acp has its own; leave them out")
     if profile.description:
         return profile
     first = next(

@@ -673,6 +673,14 @@ local M = {}
 ---@field reason "slow"|"store"|"shutdown"|string
 ---@field resumeFrom callboard.Cursor
 
+---The agent `profile`, a program of its own, is told all that waited for it up to the event `through`. It keeps
+---that in a session of its own, `agent_session_id`, in which it is asked to go on the next time.
+---@class callboard.ExternalSession
+---@field profile string
+---@field agentSessionId string
+---@field through integer
+---@field agent? string
+
 ---Why a turn did not complete: the same kinds as RPC errors, as data (PROTOCOL 5).
 ---@class callboard.Failure
 ---@field kind string
@@ -1054,6 +1062,13 @@ local M = {}
 ---@class callboard.ModelUsage
 ---@field total callboard.UsageSum
 ---@field model? string
+
+---Something for the person that is no part of the conversation: what an agent did not say, or what was done
+---for want of something better. Not context, wakes nothing.
+---@class callboard.Notice
+---@field severity "info"|"warning"|"error"|string
+---@field title string
+---@field description? string
 
 ---The host that runs the session now, and the fence of its run.
 ---@class callboard.Owner
@@ -2199,6 +2214,7 @@ local M = {}
 ---@field deliveries_dropped callboard.DeliveriesDropped
 ---@field directive callboard.Directive
 ---@field error callboard.Error
+---@field external_session callboard.ExternalSession
 ---@field group_message_delivered callboard.GroupMessageDelivered
 ---@field group_message_queued callboard.GroupMessageQueued
 ---@field group_task_claimed callboard.GroupTaskClaimed
@@ -2212,6 +2228,7 @@ local M = {}
 ---@field mode_changed callboard.ModeChanged
 ---@field model_changed callboard.ModelChanged
 ---@field model_retried callboard.ModelRetried
+---@field notice callboard.Notice
 ---@field peer_linked callboard.PeerLinked
 ---@field peer_message_dropped callboard.PeerMessageDropped
 ---@field peer_message_sent callboard.PeerMessageSent
