@@ -36,7 +36,7 @@ def set_aside(path: Path, what: str, now: Callable[[], str]) -> CallboardError:
         kept = f"; {len(copies)} copies of it are there already, the last one at {copy}"
     elif copy is None:
         stamp = "".join(c for c in now() if c.isdigit())[:17]
-        copy = path.with_name(f"{path.name}.corrupt-{stamp}")
+        copy = _unused(path.with_name(f"{path.name}.corrupt-{stamp}"))
         try:
             _copy(path, copy)
             kept = f"; a copy is at {copy}"
@@ -48,6 +48,12 @@ def set_aside(path: Path, what: str, now: Callable[[], str]) -> CallboardError:
         f"the store {path} is damaged: {what}{kept}. {WAY_OUT}",
         data={} if copy is None else {"copy": str(copy)},
     )
+
+
+def _unused(copy: Path) -> Path:
+    """The name of a new copy, another one when there is one of the same moment."""
+    names = (copy, *(copy.with_name(f"{copy.name}-{n}") for n in range(2, _MOST_COPIES + 2)))
+    return next(each for each in names if not each.exists())
 
 
 def _is_copy(copy: Path, path: Path) -> bool:

@@ -2,6 +2,7 @@
 
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,9 @@ from callboard_rpc.errors import CallboardError
 pytestmark = pytest.mark.anyio
 
 
-def _damaged(path: Path) -> CallboardError:
+def _damaged(path: Path, now: Callable[[], str] = utc_now) -> CallboardError:
     with pytest.raises(CallboardError) as refused:
-        store.open_store(path, ids=IdSource(), now=utc_now)
+        store.open_store(path, ids=IdSource(), now=now)
     assert refused.value.kind == "storeCorrupt"
     return refused.value
 
@@ -62,9 +63,10 @@ async def test_the_wal_is_a_part_of_the_copy_and_a_new_one_of_a_new_copy(store_p
     await fill(store_path)
     store_path.write_bytes(b"words " * 100)
     wal = store_path.with_name("callboard.db-wal")
+    moment = utc_now()  # both copies are made at the same one
     for text in (b"one", b"two"):
         wal.write_bytes(text)
-        copy = Path(_damaged(store_path).data["copy"])
+        copy = Path(_damaged(store_path, lambda: moment).data["copy"])
         kept = copy.with_name(copy.name + "-wal")
         assert kept.read_bytes() == text
         assert stat.S_IMODE(kept.stat().st_mode) == stat.S_IMODE(copy.stat().st_mode) == 0o600
