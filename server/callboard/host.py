@@ -39,6 +39,7 @@ from .rooms.feature import feature as rooms
 from .schedules.feature import feature as schedules
 from .sessions import projection as sessions_projection
 from .sessions.beginning import ModelOf
+from .sessions.buffers import OpenBuffers
 from .sessions.cache import SessionCache
 from .sessions.compacting import Compacting
 from .sessions.dispatch import Dispatcher
@@ -138,6 +139,7 @@ class Host:
     tasks: "Tasks"
     attendance: "Attendance"
     opened: OpenedSessions
+    buffers: OpenBuffers
     model_of: Callable[..., Awaitable[str]]
     """The model that a session would use now; see `Ground`."""
 
@@ -364,6 +366,7 @@ def _compose(
             spawn=tasks.spawn,
         ),
         tool_services=of_features,
+        buffers=(buffers := OpenBuffers()),
     )
 
     async def model_for(state: SessionState, name: str) -> str:
@@ -438,6 +441,7 @@ def _compose(
         tasks=tasks,
         attendance=attendance,
         opened=opened,
+        buffers=buffers,
         model_of=model_of,
         host_id=host_id,
         started_at=utc_now(),

@@ -44,6 +44,7 @@ from ..turns.turn import Left, Turn
 from ..turns.usage import add
 from . import prompt_log
 from .beginning import Begun
+from .buffers import OpenBuffers
 from .cache import SessionCache
 from .context import ContextSettings, SessionContext
 from .instructions import read_instructions
@@ -82,6 +83,7 @@ class Services:
     completion: Sequence[CompletionHook]
     lifecycle: HookSpace
     tool_services: Mapping[str, Any]
+    buffers: OpenBuffers
 
 
 class SessionBlobs:
@@ -197,6 +199,7 @@ class TurnRunner:
                 output_limit_bytes=settings.tools.output_bytes,
                 services=services.tool_services,
                 profile=profile.name,
+                buffers=services.buffers.of(live.session_id, state.root_id),
             )
 
         def expires_at() -> str | None:

@@ -88,6 +88,7 @@ class Follower:
         self._text_at = 0.0
         self._output_at = 0.0
         self._task: asyncio.Task[None] | None = None
+        self._endings: list[Callable[[], None]] = []
 
     # --- what comes ---
 
@@ -122,8 +123,14 @@ class Follower:
             self._run(), name=f"follower of {self.session_id}"
         )
 
+    def at_end(self, ending: Callable[[], None]) -> None:
+        """Calls `ending` when the client lets the session go."""
+        self._endings.append(ending)
+
     async def close(self) -> None:
         """Sends nothing more; prompts that are open end as cancelled."""
+        for ending in self._endings:
+            ending()
         if self._timer is not None:
             self._timer.cancel()
         if self._task is not None:

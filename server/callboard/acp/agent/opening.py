@@ -16,6 +16,7 @@ from ..contract import updates
 from ..peer import Incoming
 from . import commands, options, servers, standing
 from .editor import Editor
+from .files import EditorFiles
 from .follower import Follower
 from .replaying import begun_message, replay
 
@@ -114,6 +115,9 @@ class Sessions:
             steps=lambda session_id: standing.most_iterations(host, session_id),
         )
         editor.follow(follower)
+        files = EditorFiles(editor, session_id)
+        if files.is_offered:
+            follower.at_end(host.buffers.add(session_id, files))
         return follower
 
     async def _settled(self, follower: Follower, record: Record) -> Iterable[updates.SessionUpdate]:
