@@ -115,13 +115,17 @@ class ServerProcess:
     def _read(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            message = json.loads(line)
-            if message.get("method") == "approval/request" and self.answer is not None:
-                result = self.answer(message["params"]["approval"])
-                if result is not None:
-                    self.send({"jsonrpc": "2.0", "id": message["id"], "result": result})
-            self._inbox.put(message)
+            self._inbox.put(self._heard(line))
         self._inbox.put(None)
+
+    def _heard(self, line: bytes) -> dict[str, Any]:
+        """The frame of one line, answered if it is a request that somebody answers. In a thread of its own."""
+        message = json.loads(line)
+        if message.get("method") == "approval/request" and self.answer is not None:
+            result = self.answer(message["params"]["approval"])
+            if result is not None:
+                self.send({"jsonrpc": "2.0", "id": message["id"], "result": result})
+        return message
 
     def send(self, message: Any) -> None:
         """Writes one frame."""
