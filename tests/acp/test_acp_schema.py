@@ -5,10 +5,17 @@ from typing import Any
 
 import pytest
 
-from harness.acp import CAPABLE
 from harness.acp_order import Order
 from harness.acp_schema import AcpInvalid, Checker, OwnShapes, PublishedShapes, Side
 
+CAPABLE: dict[str, Any] = {
+    "fs": {"readTextFile": True, "writeTextFile": True},
+    "terminal": True,
+    "auth": {"terminal": True},
+    "session": {"configOptions": {"boolean": {}}, "notices": {}, "compaction": {}},
+    "elicitation": {"form": {}, "url": {}},
+}
+"""What a client can declare, all of it."""
 TEXT = {"type": "text", "text": "x"}
 SELECT = {"type": "select", "currentValue": "a", "options": [{"value": "a", "name": "A"}]}
 UPDATES: list[dict[str, Any]] = [

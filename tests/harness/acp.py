@@ -1,10 +1,10 @@
-"""A real ``callboard serve --acp``, whose every frame is held against the protocol before a test may see it.
+"""``callboard serve --acp`` as an editor sees it: a real process, plain JSON lines, every frame judged.
 
-What a test sends is held against it as well, but for what is wrong on purpose (`send_wrong`, `write`).
+What the agent sends is held against the protocol. A frame that does not fit fails the test that reads it, and
+those that nobody has read fail it at the end. What a test sends may be wrong on purpose.
 """
 
 import json
-import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -12,220 +12,225 @@ from typing import Any
 
 from .acp_order import Order
 from .acp_schema import Checker
-from .process import PATIENCE_S, RpcError, ServerProcess
+from .process import ANEW, PATIENCE_S, Gone, JsonProcess, RpcError
 
-CAPABLE: dict[str, Any] = {
-    "fs": {"readTextFile": True, "writeTextFile": True},
-    "terminal": True,
-    "auth": {"terminal": True},
-    "session": {"configOptions": {"boolean": {}}, "notices": {}, "compaction": {}},
+__all__ = ["ANEW", "AcpProcess", "Gone", "RpcError", "allow", "choosing", "kinds", "texts"]
+
+EVERYTHING: dict[str, Any] = {
+    "fs": {"readTextFile": False, "writeTextFile": False},
+    "terminal": False,
+    "session": {"configOptions": {"boolean": {}}, "compaction": {}, "notices": {}},
     "elicitation": {"form": {}, "url": {}},
 }
-"""What a client can declare, all of it."""
-Answer = Callable[[dict[str, Any]], dict[str, Any] | None]
-"""From the params of a request of the agent's to its result, or to None, which leaves it open."""
+"""What most tests declare; files are a matter of their own tests."""
+
+FRAME_BYTES = 60 * 1024
+"""What an old client reads as one line."""
+
+Answer = Callable[[dict[str, Any]], Any]
+"""Params of what the agent asks, to the result; None leaves it without an answer, an `Exception` makes an
+error."""
 
 
-class AcpProcess(ServerProcess):
+class Judge:
+    """Holds every frame of one connection against the protocol, in the order of the wire."""
+
+    def __init__(self) -> None:
+        self._checker = Checker()
+        self._order = Order()
+
+    def sent(self, message: Any) -> None:
+        """A frame of the client's; what it asks for is remembered, right or wrong."""
+        with suppress(AssertionError):
+            self._checker.check(message, "client")
+        self._order.client(message)
+
+    def received(self, line: bytes) -> dict[str, Any]:
+        """A frame of the agent's. Raises `AssertionError` for what the protocol does not allow."""
+        message = self._checker.check_line(line, "agent")
+        assert len(line) <= FRAME_BYTES, f"a frame of {len(line)} bytes"
+        self._order.agent(message)
+        return message
+
+
+class AcpProcess(JsonProcess):
     """One agent on one store. Use as a context manager.
 
-    Args:
-        answer: answers ``session/request_permission``; without one each stays open.
-        serves: answers other requests of the agent's, by method.
-        capabilities: what the client declares.
+    `permit` answers each ``session/request_permission``; `answers` are for other methods that the agent may
+    call.
     """
 
     def __init__(
         self,
         folder: Path,
         *,
-        answer: Answer | None = None,
-        serves: Mapping[str, Answer] | None = None,
-        capabilities: Mapping[str, Any] | None = None,
+        permit: Answer | None = None,
+        answers: Mapping[str, Answer] | None = None,
+        capabilities: Mapping[str, Any] = EVERYTHING,
+        name: str = "tests",
         initialize: bool = True,
         arguments: tuple[str, ...] = (),
-        program: tuple[str, ...] | None = None,
         **more: Any,
     ) -> None:
-        self.served: dict[str, Answer] = dict(serves or {})
-        if answer is not None:
-            self.served["session/request_permission"] = answer
-        self.checker = Checker()
-        self._order = Order()
+        super().__init__(folder, arguments=("--acp", *arguments), **more)
+        self.answers: dict[str, Answer] = dict(answers or {})
+        if permit is not None:
+            self.answers["session/request_permission"] = permit
+        self.faults: list[AssertionError] = []
+        self._judge = Judge()
         self._killed = False
-        self._wire = threading.Lock()
-        """Held while a frame is judged, so that both threads agree on the order of frames."""
-        super().__init__(
-            folder, initialize=False, arguments=("--acp", *arguments), program=program, **more
-        )
+        self._reader.start()
+        self.hello: dict[str, Any] = {}
         if initialize:
-            self.hello = self.call(
-                "initialize",
-                protocolVersion=1,
-                clientCapabilities=dict(capabilities or {}),
-                clientInfo={"name": "tests", "version": "1"},
-            )
+            self.hello = self.initialize(capabilities, name)
+
+    def initialize(
+        self, capabilities: Mapping[str, Any] = EVERYTHING, name: str = "tests"
+    ) -> dict[str, Any]:
+        return self.call(
+            "initialize",
+            protocolVersion=1,
+            clientCapabilities=dict(capabilities),
+            clientInfo={"name": name, "version": "1"},
+        )
 
     # --- plain traffic ---
 
     def _heard(self, line: bytes) -> dict[str, Any]:
-        """A frame that is wrong reaches the test as one that holds the `fault`."""
         if self._killed and not line.endswith(b"\n"):
             return {}  # what a SIGKILL has left of a frame
         try:
-            with self._wire:
-                message = self.checker.check_line(line, "agent")
-                self._order.agent(message)
+            with self._lock:
+                message = self._judge.received(line)
         except AssertionError as fault:
-            return {"fault": fault}
-        answer = self.served.get(message.get("method", ""))
-        if answer is not None and "id" in message:
-            result = answer(message["params"])
-            if result is not None:
-                self.answer_with(message["id"], result)
+            self.faults.append(fault)
+            return {}
+        if "method" in message and "id" in message:
+            self._answer(message)
         return message
+
+    def _answer(self, message: dict[str, Any]) -> None:
+        answer = self.answers.get(message["method"])
+        result = None if answer is None else answer(message["params"])
+        if isinstance(result, Exception):
+            error = {"code": -32603, "message": str(result)}
+            self.send({"jsonrpc": "2.0", "id": message["id"], "error": error})
+        elif result is not None:
+            self.send({"jsonrpc": "2.0", "id": message["id"], "result": result})
 
     def receive(self, timeout: float = PATIENCE_S) -> dict[str, Any]:
         message = super().receive(timeout)
-        if "fault" in message:
-            raise message["fault"]
+        if self.faults:
+            raise self.faults[0]
         return message
 
     def send(self, message: Any) -> None:
-        """One frame, which has to be right."""
-        with self._wire:
-            self.checker.check(message, "client")
-            self._order.client(message)
-        self._put(message)
+        self.send_together([message])
 
-    def send_wrong(self, message: Any) -> None:
-        """One frame that is wrong; what answers it is judged as usual."""
-        with self._wire:
-            try:
-                self.checker.check(message, "client")
-            except AssertionError:
-                self._order.client(message)
-            else:
-                raise AssertionError(f"there is nothing wrong with {message}")
-        self._put(message)
+    def send_together(self, messages: list[Any]) -> None:
+        """Writes several frames at once: all are on the wire before the first is looked at."""
+        data = b"".join(json.dumps(message).encode() + b"\n" for message in messages)
+        self.write(data, *messages)
 
-    def write(self, line: bytes) -> None:
-        """Bytes as they are."""
+    def write(self, data: bytes, *messages: Any) -> None:
+        """Writes bytes as they are; `messages` are what frames are in them."""
         assert self.process.stdin is not None
         with self._lock:
-            self.process.stdin.write(line)
+            for message in messages:
+                self._judge.sent(message)
+            self.process.stdin.write(data)
             self.process.stdin.flush()
 
-    def _put(self, message: Any) -> None:
-        self.write(json.dumps(message).encode() + b"\n")
+    def answer_to(self, request_id: int) -> dict[str, Any]:
+        """The answer to a request, whatever it is and whether it was read already or is still to come."""
 
-    def answer_with(self, request_id: int | str, result: dict[str, Any]) -> None:
-        """Answers a request of the agent's."""
-        self.send({"jsonrpc": "2.0", "id": request_id, "result": result})
+        def wanted(message: dict[str, Any]) -> bool:
+            return message.get("id") == request_id and "method" not in message
+
+        return next(filter(wanted, self.seen), None) or self.until(wanted)
 
     def result(self, request_id: int) -> Any:
-        """The answer to a request, whether it was read already or is still to come. Raises `RpcError`."""
-        answer = next(
-            (m for m in self.seen if m.get("id") == request_id and "method" not in m), None
-        ) or self.until(lambda m: m.get("id") == request_id and "method" not in m)
+        answer = self.answer_to(request_id)
         if "error" in answer:
             raise RpcError(answer["error"])
         return answer["result"]
 
-    def refused(self, method: str, **params: Any) -> dict[str, Any]:
-        """Sends a request that is an error, right or wrong as a frame; the error."""
-        self._id += 1
-        message = {"jsonrpc": "2.0", "id": self._id, "method": method, "params": params}
-        with self._wire:
-            with suppress(AssertionError):
-                self.checker.check(message, "client")
-            self._order.client(message)
-        self._put(message)
-        try:
-            result = self.result(self._id)
-        except RpcError as refusal:
-            return refusal.error
-        raise AssertionError(f"{method} was not refused: {result}")
-
-    def kill(self) -> None:
-        self._killed = True
-        super().kill()
-
-    def close(self) -> int:
-        """Also judges what no test has read."""
-        code = super().close()
-        while (message := self._inbox.get(timeout=PATIENCE_S)) is not None:
-            self.seen.append(message)
-            if "fault" in message:
-                raise message["fault"]
-        self._inbox.put(None)
-        return code
-
     # --- what most tests do ---
 
     def new(self, cwd: Path, **params: Any) -> str:
-        """A session; its id."""
-        return self.call("session/new", cwd=str(cwd), **{"mcpServers": [], **params})["sessionId"]
+        return self.call("session/new", cwd=str(cwd), mcpServers=[], **params)["sessionId"]
 
-    def start(self, session_id: str, text: str, **params: Any) -> int:
-        """Prompts without waiting; the id of the request."""
+    def ask(self, session_id: str, text: str, **params: Any) -> int:
+        """Sends a prompt and returns its id."""
         prompt = [{"type": "text", "text": text}]
         return self.request("session/prompt", sessionId=session_id, prompt=prompt, **params)
 
-    def prompted(self, session_id: str, text: str) -> str:
-        """Prompts and waits; why it stopped."""
-        return self.result(self.start(session_id, text))["stopReason"]
+    def prompt(self, session_id: str, text: str, **params: Any) -> str:
+        """A prompt and its end; the reason for which it stopped."""
+        return self.result(self.ask(session_id, text, **params))["stopReason"]
 
-    def updates(
-        self, session_id: str | None = None, kind: str | None = None, *, since: int = 0
-    ) -> list[dict[str, Any]]:
-        """The updates that were read, all or those of a session or a kind, after so many frames."""
+    def updates(self, session_id: str | None = None, *, since: int = 0) -> list[dict[str, Any]]:
+        """All updates that were read so far."""
         return [
             message["params"]["update"]
             for message in self.seen[since:]
             if message.get("method") == "session/update"
             and session_id in (None, message["params"]["sessionId"])
-            and kind in (None, message["params"]["update"]["sessionUpdate"])
         ]
 
-    def until_update(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        """Reads on until an update is wanted, and returns it."""
-        message = self.until(
-            lambda m: m.get("method") == "session/update" and wanted(m["params"]["update"])
-        )
-        return message["params"]["update"]
+    def until_update(self, kind: str, **fields: Any) -> dict[str, Any]:
+        """Reads on until an update of a kind, with these fields."""
+
+        def wanted(message: dict[str, Any]) -> bool:
+            if message.get("method") != "session/update":
+                return False
+            update = message["params"]["update"]
+            return update["sessionUpdate"] == kind and all(
+                update.get(key) == value for key, value in fields.items()
+            )
+
+        return self.until(wanted)["params"]["update"]
+
+    def asked(self, method: str = "session/request_permission") -> list[dict[str, Any]]:
+        """The requests of the agent that were read so far."""
+        return [m for m in self.seen if m.get("method") == method and "id" in m]
 
     def until_asked(self, method: str = "session/request_permission") -> dict[str, Any]:
-        """Reads on until the agent asks this, and returns the frame."""
         return self.until(lambda m: m.get("method") == method)
 
-    def text(self, session_id: str, *, since: int = 0) -> str:
-        """What the agent said in the frames that were read."""
-        chunks = self.updates(session_id, "agent_message_chunk", since=since)
-        return "".join(chunk["content"].get("text", "") for chunk in chunks)
+    # --- its end ---
 
-    def tools(self, session_id: str, *, since: int = 0) -> dict[str, dict[str, Any]]:
-        """The tool calls of the frames that were read, each as its updates have made it."""
-        calls: dict[str, dict[str, Any]] = {}
-        for update in self.updates(session_id, since=since):
-            if update["sessionUpdate"] in ("tool_call", "tool_call_update"):
-                told = {k: v for k, v in update.items() if k != "sessionUpdate" and v is not None}
-                calls.setdefault(update["toolCallId"], {}).update(told)
-        return calls
+    def kill(self) -> None:
+        self._killed = True
+        super().kill()
+
+    def __exit__(self, kind: object, *rest: object) -> None:
+        super().__exit__(kind, *rest)
+        self._reader.join(PATIENCE_S)
+        if kind is None and self.faults:
+            raise self.faults[0]
 
 
-def choosing(*kinds: str) -> Answer:
-    """An answer to a permission request: the first option of the first kind that is offered."""
+def choosing(kind: str) -> Answer:
+    """An answer to a permission request: the first option of this kind."""
 
     def answer(params: dict[str, Any]) -> dict[str, Any]:
-        for kind in kinds:
-            for option in params["options"]:
-                if option["kind"] == kind:
-                    return {"outcome": {"outcome": "selected", "optionId": option["optionId"]}}
-        raise AssertionError(f"none of {kinds} is among {params['options']}")
+        option = next(o for o in params["options"] if o["kind"] == kind)
+        return {"outcome": {"outcome": "selected", "optionId": option["optionId"]}}
 
     return answer
 
 
 allow = choosing("allow_once")
-deny = choosing("reject_once")
+"""A person who allows everything once."""
+
+
+def texts(updates: list[dict[str, Any]], kind: str = "agent_message_chunk") -> str:
+    """What chunks of a kind say together."""
+    return "".join(
+        update["content"].get("text", "") for update in updates if update["sessionUpdate"] == kind
+    )
+
+
+def kinds(updates: list[dict[str, Any]]) -> list[str]:
+    return [update["sessionUpdate"] for update in updates]
