@@ -14,7 +14,7 @@ from .acp_order import Order
 from .acp_schema import Checker
 from .process import ANEW, PATIENCE_S, Gone, JsonProcess, RpcError
 
-__all__ = ["ANEW", "AcpProcess", "Gone", "RpcError", "allow", "choosing", "kinds", "texts"]
+__all__ = ["ANEW", "AcpProcess", "Gone", "RpcError", "allow", "kinds", "texts"]
 
 EVERYTHING: dict[str, Any] = {
     "fs": {"readTextFile": False, "writeTextFile": False},
@@ -27,6 +27,9 @@ EVERYTHING: dict[str, Any] = {
 FRAME_BYTES = 60 * 1024
 """What an old client reads as one line."""
 
+BEYOND = ("session/set_model",)
+"""What Callboard answers for clients that are older than the schema."""
+
 Answer = Callable[[dict[str, Any]], Any]
 """Params of what the agent asks, to the result; None leaves it without an answer, an `Exception` makes an
 error."""
@@ -36,7 +39,7 @@ class Judge:
     """Holds every frame of one connection against the protocol, in the order of the wire."""
 
     def __init__(self) -> None:
-        self._checker = Checker()
+        self._checker = Checker(beyond=BEYOND)
         self._order = Order()
 
     def sent(self, message: Any) -> None:
@@ -44,6 +47,12 @@ class Judge:
         with suppress(AssertionError):
             self._checker.check(message, "client")
         self._order.client(message)
+
+    def sent_bytes(self, data: bytes) -> None:
+        """What may be no frame."""
+        for line in data.splitlines():
+            with suppress(ValueError):
+                self._checker.remember(json.loads(line), "client")
 
     def received(self, line: bytes) -> dict[str, Any]:
         """A frame of the agent's. Raises `AssertionError` for what the protocol does not allow."""
@@ -57,7 +66,7 @@ class AcpProcess(JsonProcess):
     """One agent on one store. Use as a context manager.
 
     `permit` answers each ``session/request_permission``; `answers` are for other methods that the agent may
-    call.
+    call; `config` is the person's configuration.
     """
 
     def __init__(
@@ -68,10 +77,15 @@ class AcpProcess(JsonProcess):
         answers: Mapping[str, Answer] | None = None,
         capabilities: Mapping[str, Any] = EVERYTHING,
         name: str = "tests",
+        config: str | None = None,
         initialize: bool = True,
         arguments: tuple[str, ...] = (),
         **more: Any,
     ) -> None:
+        if config is not None:
+            place = folder / "home" / "config"
+            place.mkdir(parents=True, exist_ok=True)
+            (place / "config.toml").write_text(config)
         super().__init__(folder, arguments=("--acp", *arguments), **more)
         self.answers: dict[str, Answer] = dict(answers or {})
         if permit is not None:
@@ -133,11 +147,13 @@ class AcpProcess(JsonProcess):
         self.write(data, *messages)
 
     def write(self, data: bytes, *messages: Any) -> None:
-        """Writes bytes as they are; `messages` are what frames are in them."""
+        """Writes bytes as they are; `messages` are the frames in them, if they are frames."""
         assert self.process.stdin is not None
         with self._lock:
             for message in messages:
                 self._judge.sent(message)
+            if not messages:
+                self._judge.sent_bytes(data)
             self.process.stdin.write(data)
             self.process.stdin.flush()
 
@@ -191,6 +207,13 @@ class AcpProcess(JsonProcess):
 
         return self.until(wanted)["params"]["update"]
 
+    def told(self, kind: str, **fields: Any) -> dict[str, Any]:
+        """An update of a kind, with these fields: one that was read already, or else the next."""
+        for update in self.updates():
+            if update["sessionUpdate"] == kind and fields.items() <= update.items():
+                return update
+        return self.until_update(kind, **fields)
+
     def asked(self, method: str = "session/request_permission") -> list[dict[str, Any]]:
         """The requests of the agent that were read so far."""
         return [m for m in self.seen if m.get("method") == method and "id" in m]
@@ -211,18 +234,9 @@ class AcpProcess(JsonProcess):
             raise self.faults[0]
 
 
-def choosing(kind: str) -> Answer:
-    """An answer to a permission request: the first option of this kind."""
-
-    def answer(params: dict[str, Any]) -> dict[str, Any]:
-        option = next(o for o in params["options"] if o["kind"] == kind)
-        return {"outcome": {"outcome": "selected", "optionId": option["optionId"]}}
-
-    return answer
-
-
-allow = choosing("allow_once")
-"""A person who allows everything once."""
+def allow(_: dict[str, Any]) -> dict[str, Any]:
+    """A person who allows everything once."""
+    return {"outcome": {"outcome": "selected", "optionId": "allow_once"}}
 
 
 def texts(updates: list[dict[str, Any]], kind: str = "agent_message_chunk") -> str:

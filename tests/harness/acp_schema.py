@@ -7,6 +7,7 @@ underscore pass as they are. Where the schema is not installed, our own classes 
 
 import functools
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
@@ -120,16 +121,23 @@ class Checker:
     """Judges the frames of one connection, those of both sides in the order of the wire.
 
     It remembers which method each request asked for, so that an answer is judged by that method's result.
+    `beyond`: methods of the agent's that are none of the protocol; their results pass.
     """
 
-    def __init__(self, of: Shapes | None = None) -> None:
+    def __init__(self, of: Shapes | None = None, *, beyond: Collection[str] = ()) -> None:
         self._shapes = of or shapes()
+        self._beyond = beyond
         self._open: dict[Side, dict[str, str]] = {"agent": {}, "client": {}}
         self._declared: dict[str, Any] = {}
 
     def open_requests(self, sender: Side) -> dict[str, str]:
         """What a side asked and got no answer to: ids, as JSON, and methods."""
         return dict(self._open[sender])
+
+    def remember(self, frame: Any, sender: Side) -> None:
+        """Takes note of what may be answered in a frame that is none."""
+        if isinstance(frame, dict) and "result" not in frame and "error" not in frame:
+            self._open[sender].setdefault(json.dumps(frame.get("id")), str(frame.get("method")))
 
     def check_line(self, line: bytes, sender: Side) -> dict[str, Any]:
         """One line of the wire; the frame in it. Raises `AcpInvalid`."""
@@ -202,7 +210,7 @@ class Checker:
             return f"{method} error", problems
         if method is None:
             return "", [*problems, f"no request with the id {key} is open"]
-        if not method.startswith("_"):
+        if not method.startswith("_") and method not in self._beyond:
             problems += self._result(method, frame.get("result"), sender)
         return f"{method} result", problems
 
