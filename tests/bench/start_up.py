@@ -1,4 +1,4 @@
-"""From the spawn of the process to the answer to ``initialize``, in both framings and both protocols."""
+"""From the spawn of the process to the answer to ``initialize``, in both framings."""
 
 import os
 import time
@@ -23,23 +23,13 @@ _BODY = orjson.dumps(
         },
     }
 )
-_ACP = orjson.dumps(
-    {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": "initialize",
-        "params": {"protocolVersion": 1, "clientCapabilities": {}},
-    }
-)
-_STARTS = (
-    ("ndjson", (), _BODY + b"\n", 0.25),
-    ("LSP", (), b"Content-Length: %d\r\n\r\n%b" % (len(_BODY), _BODY), 0.8),
-    ("ACP", ("--acp",), _ACP + b"\n", 0.25),
-)
-"""Name, options, the first frame, and seconds."""
+_FRAMES = {
+    "ndjson": _BODY + b"\n",
+    "LSP": b"Content-Length: %d\r\n\r\n%b" % (len(_BODY), _BODY),
+}
 
 
-def _answered(argv: list[str], env: dict[str, str], frame: bytes) -> float:
+def answered(argv: list[str], env: dict[str, str], frame: bytes) -> float:
     """Seconds from the spawn until the answer's first bytes."""
     with open(os.devnull, "wb") as nothing:  # noqa: PTH123
         began = time.perf_counter()
@@ -60,15 +50,16 @@ def measure(thorough: float) -> list[Figure]:
     figures: list[Figure] = []
     with TemporaryDirectory(prefix="callboard-bench-") as folder:
         env = environment(Path(folder), 9)
-        for name, options, frame, target in _STARTS:
+        for framing, target in (("ndjson", 0.25), ("LSP", 0.8)):
+            frame = _FRAMES[framing]
             ours: list[float] = []
             bare: list[float] = []
             for _ in range(rounds(9, thorough)):
-                ours.append(_answered(["-m", "callboard", "serve", *options], env, frame))
-                bare.append(_answered([str(HERE / "floor.py"), "9"], env, frame))
+                ours.append(answered(["-m", "callboard", "serve"], env, frame))
+                bare.append(answered([str(HERE / "floor.py"), "9"], env, frame))
             figures.append(
                 Figure(
-                    name=f"initialize from the spawn, {name}",
+                    name=f"initialize from the spawn, {framing}",
                     unit="s",
                     ours=ours,
                     floor=bare,
