@@ -252,6 +252,14 @@ class AcpProcess:
         """Asks and waits for the result. Raises `RpcError`."""
         return self.result(self.request(method, **params))
 
+    def drain(self) -> None:
+        """Reads what is left, once its input has ended."""
+        try:
+            while True:
+                self.receive()
+        except Gone:
+            return
+
     # --- what most tests do ---
 
     def new(self, cwd: Path, **params: Any) -> str:
