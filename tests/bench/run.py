@@ -29,9 +29,12 @@ from figure import Figure, Topic
 from rich.console import Console
 from rich.table import Table
 
+import editors
+
 _TOPICS: tuple[Topic, ...] = (
     start_up.TOPIC,
     turns.TOPIC,
+    editors.TOPIC,
     agents.TOPIC,
     groups.TOPIC,
     rooms.TOPIC,
