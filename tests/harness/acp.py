@@ -177,6 +177,14 @@ class AcpProcess(JsonProcess):
             raise RpcError(answer["error"])
         return answer["result"]
 
+    def drain(self) -> None:
+        """Reads what is left, once its input has ended."""
+        try:
+            while True:
+                self.receive()
+        except Gone:
+            return
+
     # --- what most tests do ---
 
     def new(self, cwd: Path, **params: Any) -> str:
