@@ -6,8 +6,10 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import pytest
 from acp_scenes import scenes, workspace
 
+from harness import acp
 from harness.acp import ANEW, AcpProcess, Judge, allow, texts
 from harness.process import ServerProcess, scenario
 
@@ -74,6 +76,18 @@ def test_a_turn_that_a_schedule_starts_is_told_outside_of_a_prompt(tmp_path: Pat
         assert "water the plants" in texts(agent.updates(since=seen))
 
 
+def test_a_turn_of_others_that_fails_is_told_as_a_notice(tmp_path: Path) -> None:
+    model = scenes(tmp_path)
+    with AcpProcess(tmp_path, model=model) as one, AcpProcess(tmp_path, model=model) as two:
+        session = one.new(workspace(tmp_path))
+        two.call("session/resume", sessionId=session, cwd=str(tmp_path / "work"), mcpServers=[])
+        broken = one.answer_to(one.ask(session, "break"))
+        assert "on fire" in broken["error"]["message"]
+        notice = two.until_update("notice", severity="error")
+        assert "on fire" in notice["description"]
+        assert not [u for u in one.updates() if u["sessionUpdate"] == "notice"], "it has the answer"
+
+
 class Unread(AcpProcess):
     """Nobody reads what it sends until `go_on`."""
 
@@ -130,8 +144,14 @@ def test_a_client_that_cancels_without_reading_is_heard(tmp_path: Path) -> None:
         assert agent.result(asked) == {"stopReason": "cancelled"}
 
 
-def test_the_judge_refuses_what_does_not_fit() -> None:
-    """Or else none of these tests would say anything."""
+@pytest.mark.parametrize("published", [True, False])
+def test_the_judge_refuses_what_does_not_fit(
+    monkeypatch: pytest.MonkeyPatch, published: bool
+) -> None:
+    """Or else none of these tests would say anything; by the published schema where it is installed, and by
+    our own contract elsewhere."""
+    if not published:
+        monkeypatch.setattr(acp, "has_schema", lambda: False)
     judge = Judge()
     judge.sent(
         {

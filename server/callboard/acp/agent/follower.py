@@ -239,6 +239,7 @@ class Follower:
     async def _end_prompts(self, value: Any) -> None:
         ending = self.prompts.ending(value)
         if not ending:
+            await self._tell_of_failure(value)
             return
         outcome: Outcome = "cancelled"
         if isinstance(value, events.TurnFinished):
@@ -247,6 +248,12 @@ class Follower:
             self.prompts.remove(waiting)
             waiting.end(outcome)
             await waiting.answered.wait()
+
+    async def _tell_of_failure(self, value: Any) -> None:
+        """A turn that others have started is nobody's prompt here, whose error would say it."""
+        if isinstance(value, events.TurnFinished) and value.error is not None:
+            for update in self.story.notice("error", "The turn failed", value.error.message):
+                await self.tell(update)
 
     async def _most_steps(self) -> int:
         try:
