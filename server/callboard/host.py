@@ -40,6 +40,7 @@ from .schedules.feature import feature as schedules
 from .sessions import external
 from .sessions import projection as sessions_projection
 from .sessions.beginning import ModelOf
+from .sessions.buffers import OpenBuffers
 from .sessions.cache import SessionCache
 from .sessions.compacting import Compacting
 from .sessions.dispatch import Dispatcher
@@ -140,6 +141,7 @@ class Host:
     tasks: "Tasks"
     attendance: "Attendance"
     opened: OpenedSessions
+    buffers: OpenBuffers
     model_of: Callable[..., Awaitable[str]]
     """The model that a session would use now; see `Ground`."""
 
@@ -368,6 +370,7 @@ def _compose(
         ),
         tool_services=of_features,
         drivers=_drivers(features, of_features),
+        buffers=(buffers := OpenBuffers()),
     )
 
     async def model_for(state: SessionState, name: str) -> str:
@@ -445,6 +448,7 @@ def _compose(
         tasks=tasks,
         attendance=attendance,
         opened=opened,
+        buffers=buffers,
         model_of=model_of,
         host_id=host_id,
         started_at=utc_now(),

@@ -158,6 +158,29 @@ def test_sdk_sets_mode_and_options(client: SdkClient, place: Place) -> None:
     assert client.updates("current_mode_update")[-1]["currentModeId"] == "work"
 
 
+def test_two_editors_share_a_session_and_the_first_answer_wins(place: Place) -> None:
+    with SdkClient(place, "typescript") as first, SdkClient(place, "python") as second:
+        session = new(first, place)
+        second.connect()
+        second.do("session/load", sessionId=session, cwd=str(place.cwd))
+        turn = first.start("session/prompt", sessionId=session, text="write it")
+        call = first.until(lambda m: "asked" in m)["asked"]["toolCallId"]
+        assert second.until(lambda m: "asked" in m)["asked"]["toolCallId"] == call
+
+        second.do("answer", kinds=["allow_once"])
+        assert first.result(turn)["stopReason"] == "end_turn"
+        if not any("withdrawn" in message for message in first.heard):
+            first.until(lambda m: "withdrawn" in m)
+        assert first.text() == "I write it.It is written."
+        while second.text() != "I write it.It is written.":
+            second.until(lambda m: "update" in m)
+        assert second.text("user_message_chunk") == "write it"
+        assert second.updates("tool_call_update")[-1]["status"] == "completed"
+        assert (place.cwd / "hello.txt").read_text() == "Hello.\n"
+        first.leave()
+        second.leave()
+
+
 def test_acpx_executes_once(place: Place) -> None:
     acpx = Acpx(place)
     denied = acpx.run("exec", "write it", options=("--deny-all", "--format", "quiet"))

@@ -59,6 +59,41 @@ def test_resume_tells_nothing_and_goes_on(agent: AcpProcess, tmp_path: Path) -> 
         assert texts(fresh.updates()) == "You said: again"
 
 
+def test_an_opened_session_tells_its_title_and_usage_after_the_answer(
+    agent: AcpProcess, tmp_path: Path
+) -> None:
+    folder = workspace(tmp_path)
+    session = agent.new(folder)
+    agent.prompt(session, "how much is it?")
+    agent.close()
+    with AcpProcess(tmp_path, model=scenes(tmp_path)) as fresh:
+        load(fresh, session, folder, "session/resume")
+        assert not fresh.updates()
+        assert fresh.until_update("session_info_update")["title"] == "how much is it?"
+        assert fresh.until_update("usage_update")["used"] == 132
+
+
+def test_after_a_load_that_is_called_off_a_prompt_is_answered(
+    agent: AcpProcess, tmp_path: Path
+) -> None:
+    """Whenever it is called off: the session is open, and then it is followed, or it is not open."""
+    folder = workspace(tmp_path)
+    session = agent.new(folder)
+    agent.prompt(session, "at length")
+    request = agent.request("session/load", sessionId=session, cwd=str(folder), mcpServers=[])
+    agent.notify("$/cancel_request", requestId=request)
+    answer = agent.answer_to(request)
+    prompt = agent.answer_to(agent.ask(session, "hi"))
+    if "error" in answer:
+        assert answer["error"]["code"] == -32800
+    if "error" in prompt:
+        assert "error" in answer and prompt["error"]["code"] == -32002
+        load(agent, session, folder)
+        assert agent.prompt(session, "hi") == "end_turn"
+    else:
+        assert prompt["result"] == {"stopReason": "end_turn"}
+
+
 def test_a_session_may_be_made_without_mcp_servers(agent: AcpProcess, tmp_path: Path) -> None:
     assert agent.call("session/new", cwd=str(workspace(tmp_path)))["sessionId"]
 

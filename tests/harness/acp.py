@@ -157,6 +157,12 @@ class AcpProcess(JsonProcess):
             self.process.stdin.write(data)
             self.process.stdin.flush()
 
+    def request_with(self, method: str, params: Any) -> int:
+        """Sends a request with whatever for its params, and returns its id."""
+        self._id += 1
+        self.send({"jsonrpc": "2.0", "id": self._id, "method": method, "params": params})
+        return self._id
+
     def answer_to(self, request_id: int) -> dict[str, Any]:
         """The answer to a request, whatever it is and whether it was read already or is still to come."""
 
@@ -170,6 +176,14 @@ class AcpProcess(JsonProcess):
         if "error" in answer:
             raise RpcError(answer["error"])
         return answer["result"]
+
+    def drain(self) -> None:
+        """Reads what is left, once its input has ended."""
+        try:
+            while True:
+                self.receive()
+        except Gone:
+            return
 
     # --- what most tests do ---
 

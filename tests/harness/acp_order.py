@@ -25,7 +25,7 @@ class Order:
             params = {}
         self._asked[json.dumps(frame["id"])] = frame["method"], params
         if frame["method"] in _OPENING:
-            self._known.add(params.get("sessionId", ""))
+            self._known.add(str(params.get("sessionId")))
 
     def agent(self, frame: dict[str, Any]) -> None:
         if "method" not in frame:

@@ -45,6 +45,7 @@ from ..turns.turn import Left, Turn
 from ..turns.usage import add
 from . import prompt_log
 from .beginning import Begun
+from .buffers import OpenBuffers
 from .cache import SessionCache
 from .context import ContextSettings, SessionContext
 from .driving import Driver, Driving, Unasked, Untold
@@ -86,6 +87,7 @@ class Services:
     tool_services: Mapping[str, Any]
     drivers: Mapping[str, Driver]
     """Who drives the turns of profiles of a kind, where that is no model."""
+    buffers: OpenBuffers
 
 
 class SessionBlobs:
@@ -208,6 +210,7 @@ class TurnRunner:
                 output_limit_bytes=settings.tools.output_bytes,
                 services=services.tool_services,
                 profile=profile.name,
+                buffers=services.buffers.of(live.session_id, state.root_id),
             )
 
         def expires_at() -> str | None:

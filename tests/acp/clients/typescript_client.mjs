@@ -1,5 +1,5 @@
 // The client of the TypeScript SDK, on a lead: as python_client.py, whose docstring tells the orders.
-// Its argument is the module of the SDK.
+// A permission that the agent takes back is told as `{"withdrawn"}`. The argument is the module of the SDK.
 import { spawn } from "node:child_process";
 import fs from "node:fs";
 import { createInterface } from "node:readline";
@@ -23,9 +23,15 @@ function decide(chosen) {
   waiting = [];
 }
 
-async function permission({ params }) {
+async function permission({ params, signal }) {
   say({ asked: params.toolCall, options: params.options, sessionId: params.sessionId });
-  if (kinds.length === 0) await new Promise((resolve) => waiting.push(resolve));
+  if (kinds.length === 0) {
+    await new Promise((resolve) => {
+      waiting.push(resolve);
+      signal.addEventListener("abort", resolve);
+    });
+  }
+  if (signal.aborted) say({ withdrawn: params.toolCall.toolCallId });
   for (const kind of kinds) {
     const option = params.options.find((each) => each.kind === kind);
     if (option) return { outcome: { outcome: "selected", optionId: option.optionId } };

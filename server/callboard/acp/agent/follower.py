@@ -88,6 +88,7 @@ class Follower:
         self._text_at = 0.0
         self._output_at = 0.0
         self._task: asyncio.Task[None] | None = None
+        self._endings: list[Callable[[], None]] = []
 
     # --- what comes ---
 
@@ -122,8 +123,14 @@ class Follower:
             self._run(), name=f"follower of {self.session_id}"
         )
 
+    def at_end(self, ending: Callable[[], None]) -> None:
+        """Calls `ending` when the client lets the session go."""
+        self._endings.append(ending)
+
     async def close(self) -> None:
         """Sends nothing more; prompts that are open end as cancelled."""
+        for ending in self._endings:
+            ending()
         if self._timer is not None:
             self._timer.cancel()
         if self._task is not None:
@@ -232,6 +239,7 @@ class Follower:
     async def _end_prompts(self, value: Any) -> None:
         ending = self.prompts.ending(value)
         if not ending:
+            await self._tell_of_failure(value)
             return
         outcome: Outcome = "cancelled"
         if isinstance(value, events.TurnFinished):
@@ -240,6 +248,12 @@ class Follower:
             self.prompts.remove(waiting)
             waiting.end(outcome)
             await waiting.answered.wait()
+
+    async def _tell_of_failure(self, value: Any) -> None:
+        """A turn that others have started is nobody's prompt here, whose error would say it."""
+        if isinstance(value, events.TurnFinished) and value.error is not None:
+            for update in self.story.notice("error", "The turn failed", value.error.message):
+                await self.tell(update)
 
     async def _most_steps(self) -> int:
         try:

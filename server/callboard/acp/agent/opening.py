@@ -1,6 +1,7 @@
 """Sessions begin, are opened again, are listed and end: ``session/new`` and those that belong to it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from ..contract import updates
 from ..peer import Incoming
 from . import commands, options, servers, standing
 from .editor import Editor
+from .files import EditorFiles
 from .follower import Follower
 from .replaying import begun_message, replay
 
@@ -53,25 +55,32 @@ class Sessions:
             raise _folder_error(error) from error
         follower = self._follower(session.session_id, session.root_id)
         self._titles[session.session_id] = None
-        self._begin(incoming, follower, params.mcp_servers)
-        return acp.NewSessionResponse(
-            session_id=session.session_id,
-            modes=await options.modes(host, session.session_id),
-            config_options=await options.config_options(host, session.session_id),
-            meta=servers.told(params.mcp_servers),
-        )
+        async with self._or_not_at_all(follower):
+            self._begin(incoming, follower, params.mcp_servers)
+            return acp.NewSessionResponse(
+                session_id=session.session_id,
+                modes=await options.modes(host, session.session_id),
+                config_options=await options.config_options(host, session.session_id),
+                meta=servers.told(params.mcp_servers),
+            )
 
     async def load(self, incoming: Incoming, params: acp.LoadSessionRequest) -> Any:
         follower = await self._reopened(params.session_id, params.cwd)
         through = self._host.log.head
         follower.position = through
-        await replay(self._host, follower, through=through)
-        await begun_message(self._host, follower)
-        return await self._reopen(incoming, follower, params.mcp_servers, acp.LoadSessionResponse)
+        async with self._or_not_at_all(follower):
+            await replay(self._host, follower, through=through)
+            await begun_message(self._host, follower)
+            return await self._reopen(
+                incoming, follower, params.mcp_servers, acp.LoadSessionResponse
+            )
 
     async def resume(self, incoming: Incoming, params: acp.ResumeSessionRequest) -> Any:
         follower = await self._reopened(params.session_id, params.cwd)
-        return await self._reopen(incoming, follower, params.mcp_servers, acp.ResumeSessionResponse)
+        async with self._or_not_at_all(follower):
+            return await self._reopen(
+                incoming, follower, params.mcp_servers, acp.ResumeSessionResponse
+            )
 
     async def _reopened(self, session_id: str, cwd: str) -> Follower:
         """Raises sessionNotFound, and invalidParams for another folder than the session's: an agent does not
@@ -94,7 +103,8 @@ class Sessions:
         answer: type[acp.LoadSessionResponse] | type[acp.ResumeSessionResponse],
     ) -> Any:
         session_id = follower.session_id
-        self._begin(incoming, follower, given)
+        first = [update async for update in standing.as_it_stands(self._host, session_id)]
+        self._begin(incoming, follower, given, first)
         return answer(
             modes=await options.modes(self._host, session_id),
             config_options=await options.config_options(self._host, session_id),
@@ -114,6 +124,9 @@ class Sessions:
             steps=lambda session_id: standing.most_iterations(host, session_id),
         )
         editor.follow(follower)
+        files = EditorFiles(editor, session_id)
+        if files.is_offered:
+            follower.at_end(host.buffers.add(session_id, files))
         return follower
 
     async def _settled(self, follower: Follower, record: Record) -> Iterable[updates.SessionUpdate]:
@@ -126,15 +139,28 @@ class Sessions:
             told.append(update)
         return told
 
+    @asynccontextmanager
+    async def _or_not_at_all(self, follower: Follower) -> AsyncGenerator[None]:
+        """A session whose opening fails, or is called off, is not open: nobody would follow it."""
+        try:
+            yield
+        except BaseException:
+            await self._editor.close(follower.session_id)
+            raise
+
     def _begin(
-        self, incoming: Incoming, follower: Follower, given: Sequence[acp.McpServer]
+        self,
+        incoming: Incoming,
+        follower: Follower,
+        given: Sequence[acp.McpServer],
+        first: Sequence[updates.SessionUpdate] = (),
     ) -> None:
         """What follows the answer: the client knows the session then."""
 
         def begun() -> None:
             send = self._editor.update
             send(follower.session_id, commands.available())
-            for update in servers.notices(follower.story, given):
+            for update in (*servers.notices(follower.story, given), *first):
                 send(follower.session_id, update)
             follower.start()
             session_id = follower.session_id

@@ -1,11 +1,12 @@
 """What has to be approved, brought to the person as ``session/request_permission``, or as a form."""
 
 import logging
-from typing import Final
+from typing import Any, Final, cast
 
 import orjson
 
 from callboard_rpc.approvals import Approval, ApprovalOption, ApprovalRequestResult, FormSubject
+from callboard_rpc.common import Json
 
 from ...host import Host
 from ..contract import services
@@ -23,6 +24,8 @@ _KINDS: Final[dict[str, acp.PermissionOptionKind]] = {
     "reject_once": "reject_once",
     "reject_always": "reject_always",
 }
+
+_PLAIN: Final = frozenset({"string", "number", "integer", "boolean"})
 
 
 class Permissions:
@@ -42,7 +45,7 @@ class Permissions:
         kind = self._kind(approval)
         await follower.announce(approval, kind)
         try:
-            if isinstance(approval.subject, FormSubject) and self._shows_forms():
+            if isinstance(approval.subject, FormSubject) and self._shows(approval.subject):
                 return await self._form(follower.session_id, approval, approval.subject)
             return await self._permission(follower.session_id, approval, kind)
         except (PeerError, PeerClosed) as error:
@@ -53,9 +56,9 @@ class Permissions:
         tool = self._host.registry.get(approval.tool)
         return "other" if tool is None else tool.kind
 
-    def _shows_forms(self) -> bool:
+    def _shows(self, subject: FormSubject) -> bool:
         elicitation = self._editor.capabilities.elicitation
-        return elicitation is not None and elicitation.form is not None
+        return elicitation is not None and elicitation.form is not None and is_flat(subject.schema)
 
     async def _permission(
         self, session_id: str, approval: Approval, kind: acp.ToolKind
@@ -99,6 +102,19 @@ class Permissions:
                 return _first(approval, "reject", None)
             case _:
                 return None
+
+
+def is_flat(schema: Json) -> bool:
+    """Whether a schema is a form as the protocol has them: an object of plain values."""
+    fields: Any = schema.get("properties", {})
+    return (
+        schema.get("type") == "object"
+        and isinstance(fields, dict)
+        and all(
+            isinstance(each, dict) and cast("Json", each).get("type") in _PLAIN
+            for each in cast("Json", fields).values()
+        )
+    )
 
 
 def _first(approval: Approval, begins: str, feedback: str | None) -> ApprovalRequestResult | None:

@@ -50,6 +50,9 @@ class Prompting:
             if command is not None:
                 return await self._run_command(follower, waiting, *command)
             posted = await self._post(params, content, waiting.key, _delivery(params.meta))
+            if posted.warning is not None:
+                for update in follower.story.notice("warning", posted.warning):
+                    await follower.tell(update)
             if posted.outcome == "recorded":
                 return acp.PromptResponse(stop_reason="end_turn")
             waiting.seq = posted.record.seq

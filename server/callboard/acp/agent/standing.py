@@ -42,6 +42,16 @@ async def standing(
             pass
 
 
+async def as_it_stands(host: Host, session_id: str) -> AsyncIterator[updates.SessionUpdate]:
+    """What a client is told of a session that it has opened again: its title, and what it has used."""
+    session = await host.reading.session(session_id)
+    if session.title is not None:
+        yield updates.SessionInfoUpdate(title=session.title, updated_at=session.updated_at)
+    used = await usage(host, session_id)
+    if used is not None:
+        yield used
+
+
 async def usage(host: Host, session_id: str) -> updates.UsageUpdate | None:
     """How full the context is, and what the session has cost; None while nothing is known."""
     session = await host.reading.session(session_id)

@@ -12,10 +12,13 @@ from ..contract.updates import ToolCall, ToolCallChanged
 from .blocks import text_block
 from .texts import cut, cut_values, fenced, weight
 
+_TITLE_BYTES: Final = 2 * 1024
 _TEXT_BYTES: Final = 24 * 1024
 _DIFF_BYTES: Final = 16 * 1024
 _INPUT_BYTES: Final = 12 * 1024
-_MOST_LOCATIONS: Final = 50
+_LOCATION_BYTES: Final = 4 * 1024
+_AROUND_BYTES: Final = 60
+"""What stands around a diff or a location, as JSON."""
 _HUNK = re.compile(r"^@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@.*$", re.MULTILINE)
 _PRINTED: Final = frozenset({"execute", "read", "search"})
 """Kinds whose text is output, not words."""
@@ -25,7 +28,7 @@ def begun(call: events.ToolCall) -> ToolCall:
     """A call that is in the log: it runs, or waits for somebody's word."""
     return ToolCall(
         tool_call_id=call.call_id,
-        title=call.title or call.name,
+        title=cut(call.title or call.name, _TITLE_BYTES),
         name=call.name,
         kind=call.kind,
         status="pending" if call.approval_id is not None else "in_progress",
@@ -38,7 +41,7 @@ def asked(approval: approvals.Approval, kind: acp.ToolKind) -> ToolCall:
     """A call of which the client has not heard, told by what is asked about it."""
     return ToolCall(
         tool_call_id=approval.call_id,
-        title=title_of(approval),
+        title=cut(title_of(approval), _TITLE_BYTES),
         name=approval.tool,
         kind=kind,
         status="pending",
@@ -74,7 +77,7 @@ def subject_input(subject: Any) -> Any:
         case approvals.ToolCallSubject(arguments=arguments):
             return raw_input(arguments)
         case approvals.FileChangeSubject(changes=changes):
-            return {"paths": [change.path for change in changes[:_MOST_LOCATIONS]]}
+            return raw_input({"paths": [change.path for change in changes]})
         case _:
             return None
 
@@ -119,17 +122,21 @@ def words(text: str) -> acp.Content:
 def diffs(changes: Sequence[common.FileChange]) -> Iterator[acp.ToolCallContent]:
     """Changes as the texts before and after, each hunk of a diff on its own; as many as fit."""
     left = _DIFF_BYTES
-    for change in changes:
-        new_file = change.operation == "create"
+    for number, change in enumerate(changes):
         for old, new in hunks(change.diff):
-            size = weight(old + new)
-            if size > left:
-                yield words(
-                    f"({change.path}: {change.added} lines added, {change.removed} removed)"
-                )
-                break
-            left -= size
+            left -= weight([change.path, old, new]) + _AROUND_BYTES
+            if left < 0:
+                yield words(_uncounted(changes[number:]))
+                return
+            new_file = change.operation == "create"
             yield acp.Diff(path=change.path, old_text=None if new_file else old, new_text=new)
+
+
+def _uncounted(changes: Sequence[common.FileChange]) -> str:
+    """Changes that are too much to be shown, or the rest of one."""
+    first = changes[0]
+    more = f", and {len(changes) - 1} more files" if len(changes) > 1 else ""
+    return f"({first.path}: {first.added} lines added, {first.removed} removed{more})"
 
 
 def hunks(diff: str) -> Iterator[tuple[str, str]]:
@@ -166,14 +173,14 @@ def _lines(text: str) -> Iterator[str]:
 
 
 def _locations(found: Sequence[common.Location]) -> tuple[acp.ToolCallLocation, ...] | None:
-    """Absolute paths, lines from 1."""
-    return (
-        tuple(
-            acp.ToolCallLocation(
-                path=each.path, line=each.line if each.line is None else max(1, each.line)
-            )
-            for each in found[:_MOST_LOCATIONS]
-            if PurePath(each.path).is_absolute()
-        )
-        or None
-    )
+    """Absolute paths, lines from 1; as many as fit."""
+    left = _LOCATION_BYTES
+    out: list[acp.ToolCallLocation] = []
+    for each in found:
+        left -= weight(each.path) + _AROUND_BYTES
+        if left < 0:
+            break
+        if PurePath(each.path).is_absolute():
+            line = each.line if each.line is None else max(1, each.line)
+            out.append(acp.ToolCallLocation(path=each.path, line=line))
+    return tuple(out) or None
