@@ -8,6 +8,7 @@ import contextlib
 import itertools
 import json
 import random
+import sqlite3
 import threading
 import time
 from collections import Counter
@@ -391,8 +392,13 @@ class Storm:
     def check(self, logs: dict[str, list[dict[str, Any]]]) -> None:
         """Nothing lost, nothing twice."""
         check_file(self.folder / "store.db")
+        tried: dict[str, set[str]] = {}
+        with contextlib.closing(sqlite3.connect(self.folder / "store.db")) as connection:
+            rows = connection.execute("SELECT session_id, kind FROM inbox WHERE attempts > 0")
+            for session_id, kind in rows:
+                tried.setdefault(session_id, set()).add(kind)
         for session_id, events in logs.items():
-            check_session(session_id, events)
+            check_session(session_id, events, tried=tried.get(session_id, ()))
         positions = sorted(e["pos"] for events in logs.values() for e in events)
         hold(len(set(positions)) == len(positions), "a position was given twice")
         said = Counter(

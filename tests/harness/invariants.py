@@ -13,8 +13,12 @@ from .inside import host_in
 __all__ = ["Broken", "check_file", "check_projections", "check_session", "hold"]
 
 
-def check_session(session_id: str, events: list[dict[str, Any]]) -> None:
-    """One session's whole log, as the wire has it, when nothing of it runs or waits any more."""
+def check_session(
+    session_id: str, events: list[dict[str, Any]], *, tried: Iterable[str] = ()
+) -> None:
+    """One session's whole log, as the wire has it, when nothing of it runs any more. `tried` are the kinds of
+    deliveries that wait in its inbox though they have begun a turn: it was interrupted before it took them in,
+    and they wait for somebody to continue the agent."""
 
     def of(*kinds: str) -> Iterable[dict[str, Any]]:
         return (e for e in events if e["type"] in kinds)
@@ -59,7 +63,7 @@ def check_session(session_id: str, events: list[dict[str, Any]]) -> None:
         Counter(triggers) == Counter(taken) + Counter(held),
         session_id, "triggers", triggers, "taken as", taken, "held", held,
     )  # fmt: skip
-    _check_starts(session_id, events)
+    _check_starts(session_id, events, set(tried))
     running: str | None = None
     for event in events:
         turn = event.get("turnId")
@@ -88,7 +92,7 @@ def _is_trigger(event: dict[str, Any]) -> bool:
     return event["type"] == "directive"
 
 
-def _check_starts(session_id: str, events: list[dict[str, Any]]) -> None:
+def _check_starts(session_id: str, events: list[dict[str, Any]], tried: set[str]) -> None:
     """What began each turn, and what it went on with, is in the log (session-messaging 18: one append
     path, no other start)."""
     at = {e["seq"]: e for e in events}
@@ -112,14 +116,14 @@ def _check_starts(session_id: str, events: list[dict[str, Any]]) -> None:
             hold(at[min(seqs)]["type"] == first, *where, "begun by a", at[min(seqs)]["type"])
             continue
         # a delivery is in the log from a boundary on: of this turn, or of one after it if this one ended
-        # before its first; or it was set aside there
+        # before its first; or it was set aside there, or waits for one
         later = events[event["seq"] :]
         parts = [e["data"].get("delivered") for e in later if e["type"] == "message"]
         for each in later:
             if each["type"] == "deliveries_dropped":
                 parts += each["data"]["deliveries"]
         kinds = {part["kind"] for part in parts if part is not None}
-        hold(kind in kinds, *where, "begun by nothing that is in the log")
+        hold(kind in kinds | tried, *where, "begun by nothing that is in the log")
 
 
 def check_file(path: Path) -> None:
