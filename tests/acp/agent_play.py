@@ -44,9 +44,9 @@ class Play:
         self.asked.append(approval)
         return None if self.answer is None else {"optionId": self.answer}
 
-    def session(self, profile: str | None = None, **more: Any) -> str:
+    def session(self, profile: str | None = None, *, mode: str = "work", **more: Any) -> str:
         session_id = self.server.create(
-            self.work, profile=profile or self.agent.name, mode="work", **more
+            self.work, profile=profile or self.agent.name, mode=mode, **more
         )
         self.server.call(
             "event/subscribe",

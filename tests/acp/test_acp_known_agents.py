@@ -82,6 +82,30 @@ def _heeds_a_cancel(stage: Play, session: str) -> None:
     assert "tick 3" in blocks(events, "text")
 
 
+@EACH
+def test_a_session_that_plans_lets_it_write_nothing(tmp_path: Path, agent: KnownAgent) -> None:
+    with play(tmp_path, agent) as stage, stage.serve():
+        events = stage.turn(stage.session(mode="plan"), agent.write(stage.work / "made.txt"))
+        assert not (stage.work / "made.txt").exists()
+        assert stage.asked == []
+        assert end(events)["outcome"] == "completed"
+        assert "ok" not in [result["status"] for _, result in calls(events)]
+
+
+@EACH
+def test_a_correction_calls_it_away_in_the_same_turn(tmp_path: Path, agent: KnownAgent) -> None:
+    with play(tmp_path, agent) as stage, stage.serve() as server:
+        session = stage.session()
+        server.prompt(session, "[[slow]]")
+        stage.until_said("tick 3")
+        server.prompt(session, "[[say Corrected.]]", delivery="steer")
+        server.wait(session)
+        events = server.events(session)
+        assert end(events)["outcome"] == "completed"
+        assert "tick 3" in blocks(events, "text")
+        assert blocks(events, "text").endswith("Corrected.")
+
+
 def test_one_that_outlives_its_input_is_ended_by_the_next_server(tmp_path: Path) -> None:
     with play(tmp_path, CODEX) as stage:
         with stage.serve() as server:
