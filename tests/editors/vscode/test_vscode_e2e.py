@@ -94,8 +94,7 @@ def test_a_prompt_is_answered_asked_about_allowed_and_its_change_accepted(place:
     me.shows("Done: add adds now.")
     me.calm()
     me.command("Callboard: Show the Changes of the Session")
-    row = me.window.row("Changes", "app.py")
-    row.click()
+    me.window.open_row("Changes", "app.py")
     me.page.locator(".monaco-diff-editor .modified-in-monaco-diff-editor").wait_for()
     me.screenshot("e2e-diff-light-wide")
     me.command("Callboard: Accept the Change of This File")
@@ -192,7 +191,7 @@ def test_a_question_outlives_a_hidden_view_and_a_reload_and_one_of_two_windows_a
     two = here.window(1100, 760)
     two.command("View: Show Callboard")
     two.wait_for(lambda: len(here.servers()) == 2, "a server of its own")
-    two.window.row("Sessions", "run echo").click()
+    two.window.open_row("Sessions", "run echo")
     two.approval()
     two.screenshot("e2e-two-windows-dark")
     one.choose("Deny")
@@ -387,7 +386,7 @@ def test_stopping_says_what_it_stops_leaves_the_rest_alone_and_offers_force(plac
     me.say("hang on, hang")
     me.wait_for(lambda: me.find(".head .standing").inner_text().startswith("running"), "a turn")
     me.unfold("Agents")
-    me.window.row("Agents", "sleeper three").click()
+    me.window.open_row("Agents", "sleeper three")
     me.wait_for(lambda: me.find(".head .parent").count() == 1, "the chat of the agent")
     stop().click()
     item("Stop the whole group").click()
@@ -397,7 +396,7 @@ def test_stopping_says_what_it_stops_leaves_the_rest_alone_and_offers_force(plac
     # What does not stop although it was asked to.
     stubborn = other.create(here.project, title="A stubborn one")
     other.prompt(stubborn, "hang")
-    me.window.row("Sessions", "A stubborn one").click()
+    me.window.open_row("Sessions", "A stubborn one")
     me.shows("I begin, and")
     owner = psutil.Process(other.process.pid)
     owner.suspend()
@@ -497,7 +496,7 @@ def test_a_group_of_four_is_a_tree_and_its_tasks_are_moved_by_keys(place: Made):
         other.call("agent/spawn", parentId=root, name=name, message="Do it.")
     me = here.window(1440, 900)
     me.command("View: Show Callboard")
-    me.window.row("Sessions", "The team").click()
+    me.window.open_row("Sessions", "The team")
     me.unfold("Agents")
     for pane in ("Sessions", "Chat"):
         me.unfold(pane, fold=True)
@@ -611,7 +610,7 @@ def test_hostile_text_is_only_text_and_the_page_is_accessible(place: Made):
           (event) => window.broken.push(`${event.violatedDirective} ${event.blockedURI}`));"""
     )
     me.command("View: Show Callboard")
-    me.window.row("Sessions", "bold").click()
+    me.window.open_row("Sessions", "bold")
     me.shows("Nothing was said yet")
     me.say("show me <i>everything</i> & more")
     me.wait_for(lambda: me.find("[data-approval]").count() == 2, "two approvals")
@@ -634,7 +633,7 @@ def test_hostile_text_is_only_text_and_the_page_is_accessible(place: Made):
     assert me.page.locator(".quick-input-list .codicon-error").count() == 0
     me.page.keyboard.press("Escape")
     me.command("Callboard: Show the Changes of the Session")
-    me.window.row("Changes", "<img src=x").click()
+    me.window.open_row("Changes", "<img src=x")
     me.page.locator(".monaco-diff-editor").wait_for()
     assert dialogs == []
     assert [url for url in asked if "elsewhere.test" in url] == []

@@ -390,8 +390,28 @@ class Window:
         """A row of a tree."""
         return self.pane(pane).locator(".monaco-list-row").filter(has_text=text).first
 
+    def open_row(self, pane: str, text: str | re.Pattern[str]) -> None:
+        """Clicks a row of a tree."""
+        row = self.row(pane, text)
+        self.reveal(row)
+        row.click()
+
+    def reveal(self, row: Locator) -> None:
+        """Turns the wheel until the whole of a row is in view. VS Code takes back what a browser scrolls by
+        itself, and then a click that has begun on one row ends on another, and counts for neither."""
+
+        def seen() -> bool:
+            x, y, hidden = row.evaluate(HIDDEN_PART)
+            if hidden:
+                self.page.mouse.move(x, y)
+                self.page.mouse.wheel(0, hidden)
+            return not hidden
+
+        self.wait_for(seen, "the whole row in view")
+
     def act(self, row: Locator, title: str) -> None:
         """Clicks an inline action of a row."""
+        self.reveal(row)
         row.hover()
         row.locator(f'.actions a.action-label[aria-label^="{title}"]').click()
 
@@ -436,9 +456,10 @@ class Window:
         return self.wait_for(lambda: self.frame('[role="log"]'), "the chat's page")
 
     def chat_text(self) -> str:
-        """What the chat shows; nothing while there is none."""
+        """What the chat shows; nothing while there is none. What is only read out is no part of it: it
+        stays there until something else is."""
         frame = self.frame('[role="log"]')
-        return plain(frame.inner_text("body")) if frame else ""
+        return plain(frame.inner_text("#root")) if frame else ""
 
     def keeps_tab(self, word: str) -> bool:
         """Whether a tab that has a word in what it is made of is opened again after a reload."""
@@ -487,6 +508,15 @@ class Window:
 
     def close(self) -> None:
         self.page.context.close()
+
+
+HIDDEN_PART = """(row) => {
+  const list = row.closest(".monaco-list").getBoundingClientRect();
+  const { top, bottom } = row.getBoundingClientRect();
+  const hidden = Math.max(0, bottom - list.bottom) || Math.min(0, top - list.top);
+  return [list.x + list.width / 2, list.y + list.height / 2, Math.sign(hidden) * Math.ceil(Math.abs(hidden))];
+}"""
+"""Where the middle of a row's list is, and how far (pixels) the row reaches out of it: below it, or above (negative)."""
 
 
 def plain(text: str) -> str:
