@@ -299,3 +299,30 @@ def test_without_a_key_authentication_says_what_is_missing(tmp_path: Path) -> No
         with pytest.raises(RpcError) as failed:
             agent.prompt(session, "hi")
         assert failed.value.error["code"] == -32000
+
+
+def test_a_session_that_is_loaded_twice_at_once_is_told_once(
+    agent: AcpProcess, tmp_path: Path
+) -> None:
+    folder = workspace(tmp_path)
+    session = agent.new(folder)
+    agent.prompt(session, "hello")
+    params = {"sessionId": session, "cwd": str(folder), "mcpServers": []}
+    frames = [
+        {"jsonrpc": "2.0", "id": number, "method": "session/load", "params": params}
+        for number in range(900, 904)
+    ]
+    agent.send_together(frames)
+    for frame in frames:
+        agent.answer_to(frame["id"])
+    since = len(agent.seen)
+    assert agent.prompt(session, "again") == "end_turn"
+    assert texts(agent.updates(session, since=since)) == "You said: again"
+
+
+def test_an_mcp_server_at_no_address_is_no_fault_of_the_server(
+    agent: AcpProcess, tmp_path: Path
+) -> None:
+    given = {"type": "http", "name": "odd", "url": "http://[", "headers": []}
+    answer = agent.call("session/new", cwd=str(workspace(tmp_path)), mcpServers=[given])
+    assert answer["sessionId"]

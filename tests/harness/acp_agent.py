@@ -10,6 +10,7 @@ All that comes in is written to ``heard`` (a file), one message a line.
 import json
 import os
 import re
+import subprocess
 import sys
 import threading
 import time
@@ -187,6 +188,15 @@ class Agent:
                 case "until_file":
                     while not Path(value).exists():
                         time.sleep(0.01)
+                case "spawn_away":
+                    away = subprocess.Popen(
+                        ["sleep", "600"],
+                        stdin=subprocess.DEVNULL,
+                        stdout=subprocess.DEVNULL,
+                        stderr=subprocess.DEVNULL,
+                        start_new_session=True,
+                    )
+                    Path(value).write_text(str(away.pid), "utf-8")
                 case "touch":
                     Path(value).write_text(str(os.getpid()), "utf-8")
                 case "sleeps_for_ever":

@@ -1,5 +1,6 @@
 """Agents that do not do as they should: missing, logged out, dying, flooding, deaf, and out of order."""
 
+import contextlib
 import json
 import sys
 from pathlib import Path
@@ -231,3 +232,16 @@ async def test_a_secret_in_its_last_words_is_not_told(tmp_path: Path) -> None:
         records = await play.idle(session_id)
     assert "key" in error.message
     assert secret not in json.dumps([r.data for r in records])
+
+
+async def test_what_it_has_sent_away_ends_with_it(tmp_path: Path) -> None:
+    """A process in a session of its own does not outlive an agent that has left by itself."""
+    away = tmp_path / "away"
+    leaves = {"spawn_away": str(away)}
+    async with stage(tmp_path, leaves, {"exit": 0}) as play:
+        session_id = await play.session()
+        await play.say(session_id)
+        await play.idle(session_id)
+        number = int(away.read_text("utf-8"))
+    with contextlib.suppress(psutil.NoSuchProcess):
+        assert psutil.Process(number).status() == psutil.STATUS_ZOMBIE

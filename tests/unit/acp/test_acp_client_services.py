@@ -8,7 +8,7 @@ from typing import Any
 
 import psutil
 import pytest
-from acp_client_kit import CLIENT, command, permission, stage, tool_call, tool_update
+from acp_client_kit import CLIENT, OPTIONS, command, permission, stage, tool_call, tool_update
 from test_acp_client_turns import of, said
 
 pytestmark = pytest.mark.anyio
@@ -235,3 +235,105 @@ async def test_a_call_that_shows_a_terminal_has_its_output(tmp_path: Path) -> No
     async with stage(tmp_path, *actions, config=ALLOW) as play:
         records = await play.turn()
     assert "shown\n" in [r.text for r in of(records, "tool_result")]
+
+
+async def _asked_again(play: Any, session_id: str) -> Any:
+    """The first question is allowed, the one that follows is refused; that one."""
+    await play.answer()
+    await play.seen(session_id, "approval_request", 2)
+    second = await play.asked()
+    await play.answer("reject_once")
+    await play.idle(session_id)
+    return second
+
+
+async def test_a_file_that_was_not_among_the_changes_shown_is_not_allowed(tmp_path: Path) -> None:
+    path, other = tmp_path / "a.txt", tmp_path / "b.txt"
+    diff = [{"type": "diff", "path": str(path), "newText": "new\n"}]
+    asked = permission(kind="edit", content=diff, locations=[{"path": str(other)}])
+    async with stage(tmp_path, asked, write(other, "x")) as play:
+        session_id = await play.session()
+        await play.say(session_id)
+        assert (await _asked_again(play, session_id)).tool == "write_file"
+    assert not other.exists()
+
+
+async def test_a_call_that_becomes_a_write_while_it_is_asked_about_allows_none(
+    tmp_path: Path,
+) -> None:
+    path, answered = tmp_path / "a.txt", tmp_path / "answered"
+    call = {"toolCallId": "t1", "kind": "read", "title": "look", "locations": [{"path": str(path)}]}
+    question = {
+        "jsonrpc": "2.0",
+        "id": 7,
+        "method": "session/request_permission",
+        "params": {"sessionId": "agent-session-1", "toolCall": call, "options": OPTIONS},
+    }
+    actions = (
+        {"raw": json.dumps(question)},
+        tool_update(kind="edit"),
+        {"update": {"sessionUpdate": "plan", "entries": []}},
+        {"until_file": str(answered)},
+        write(path, "x"),
+    )
+    async with stage(tmp_path, *actions, config='[approvals.policy]\nread = "ask"\n') as play:
+        session_id = await play.session()
+        await play.say(session_id)
+        await play.seen(session_id, "plan_updated")
+        await play.seen(session_id, "approval_request")
+        await play.answer()
+        answered.touch()
+        await play.seen(session_id, "approval_request", 2)
+        assert (await play.asked()).tool == "write_file"
+        await play.answer("reject_once")
+        await play.idle(session_id)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    "env", [{"name": "PATH", "value": "/evil"}, {"name": "LD_PRELOAD", "value": "./a b"}]
+)
+async def test_what_is_set_for_a_command_is_part_of_what_is_allowed(
+    tmp_path: Path, env: dict[str, str]
+) -> None:
+    create = asks("terminal/create", command="true", env=[env])
+    async with stage(tmp_path, permission(**command("true")), create) as play:
+        session_id = await play.session()
+        await play.say(session_id)
+        second = await _asked_again(play, session_id)
+    assert f"{env['name']}=" in second.subject.command
+    assert env["value"] in second.subject.command
+
+
+async def test_a_rule_for_a_command_is_none_for_it_with_variables(tmp_path: Path) -> None:
+    line = "npm test"
+    plain = asks("terminal/create", command=line, env=[{"name": "CI", "value": "1"}])
+    create = asks("terminal/create", command=line, env=[{"name": "PATH", "value": "/evil"}])
+    async with stage(tmp_path, plain, plain, create) as play:
+        session_id = await play.session()
+        await play.say(session_id)
+        assert (await play.asked()).subject.command == line
+        await play.answer("allow_session")
+        second = (await play.seen(session_id, "approval_request", 2)).value.approval
+        assert "PATH=/evil" in second.subject.command
+        await play.answer("reject_once")
+        records = await play.idle(session_id)
+    assert len(of(records, "tool_call")) == 3
+    assert len(of(records, "approval_request")) == 2
+
+
+async def test_what_is_no_name_of_a_variable_is_refused(tmp_path: Path) -> None:
+    create = asks("terminal/create", command="true", env=[{"name": "A=1; true #", "value": ""}])
+    async with stage(tmp_path, create, config=ALLOW) as play:
+        (error,) = told(await play.turn())
+    assert error["code"] == -32602
+
+
+async def test_a_command_is_allowed_for_the_folder_that_was_shown(tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    create = asks("terminal/create", command="make", cwd=str(tmp_path / "below"))
+    async with stage(tmp_path, permission(**command("make")), create) as play:
+        session_id = await play.session()
+        await play.say(session_id)
+        second = await _asked_again(play, session_id)
+    assert second.subject.cwd == str(tmp_path / "below")

@@ -94,9 +94,15 @@ class Editor:
 
     async def close(self, session_id: str) -> None:
         """Lets a session go; nothing for one that is not open."""
-        follower = self._open.pop(session_id, None)
+        follower = self._open.get(session_id)
         if follower is not None:
-            await follower.close()
+            await self.let_go(follower)
+
+    async def let_go(self, follower: Follower) -> None:
+        """Closes one opening of a session; a later one of the same session stays."""
+        if self._open.get(follower.session_id) is follower:
+            del self._open[follower.session_id]
+        await follower.close()
 
     def covers(self, session_id: str, root_id: str) -> bool:
         """Whether the client is asked what a session asks: it has it, or its root, open."""

@@ -88,6 +88,7 @@ class Follower:
         self._text_at = 0.0
         self._output_at = 0.0
         self._task: asyncio.Task[None] | None = None
+        self._closed = False
         self._endings: list[Callable[[], None]] = []
 
     # --- what comes ---
@@ -118,7 +119,9 @@ class Follower:
     # --- its life ---
 
     def start(self) -> None:
-        """Sends from here on. The client knows the session by now."""
+        """Sends from here on, unless it was closed meanwhile. The client knows the session by now."""
+        if self._closed:
+            return
         self._task = asyncio.get_running_loop().create_task(
             self._run(), name=f"follower of {self.session_id}"
         )
@@ -129,6 +132,7 @@ class Follower:
 
     async def close(self) -> None:
         """Sends nothing more; prompts that are open end as cancelled."""
+        self._closed = True
         for ending in self._endings:
             ending()
         if self._timer is not None:

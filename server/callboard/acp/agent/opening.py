@@ -91,7 +91,8 @@ class Sessions:
         given = _absolute(cwd, "$.cwd")
         if _real(given) != _real(session.cwd):
             raise invalid("$.cwd", f"is not the folder of session {session_id}, {session.cwd}")
-        await self._editor.close(session_id)
+        while self._editor.opened(session_id):  # it may be opened again while one opening is closed
+            await self._editor.close(session_id)
         self._titles[session_id] = session.title
         return self._follower(session_id, session.root_id)
 
@@ -145,7 +146,7 @@ class Sessions:
         try:
             yield
         except BaseException:
-            await self._editor.close(follower.session_id)
+            await self._editor.let_go(follower)
             raise
 
     def _begin(

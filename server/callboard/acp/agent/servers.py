@@ -33,9 +33,17 @@ def _kept(server: acp.McpServer) -> Json:
             return {
                 "name": server.name,
                 "type": server.type,
-                "host": urlsplit(server.url).hostname,
+                "host": _host(server.url),
                 "headers": [header.name for header in server.headers],
             }
+
+
+def _host(url: str) -> str | None:
+    """Nothing of what is no address."""
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None
 
 
 def told(given: Sequence[acp.McpServer]) -> Json | None:

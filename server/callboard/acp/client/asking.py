@@ -35,7 +35,7 @@ class Asking:
         self._owed = owed
         self._open: dict[int, tuple[Tracked, _Answer]] = {}
         self._allowed_paths: set[str] = set()
-        self._allowed_commands: set[str] = set()
+        self._allowed_commands: set[tuple[str, str]] = set()
 
     async def ask(
         self,
@@ -114,15 +114,18 @@ class Asking:
             self._open.pop(id(tracked), None)
 
     def _allow(self, tracked: Tracked) -> None:
+        """Goes by the call as it was judged and shown: its agent may have told something else of it since."""
         tracked.allowed = True
-        assert tracked.call is not None
-        preview = tracked.call.preview
-        if preview is None:
+        call = tracked.call
+        assert call is not None
+        preview = call.preview
+        if preview is None or call.tool is None:
             return
         if preview.command is not None:
-            self._allowed_commands.add(preview.command.strip())
-        elif tracked.told.effect == "write":
-            self._allowed_paths.update(preview.paths)
+            command = preview.command.strip()
+            self._allowed_commands.update((command, folder) for folder in preview.paths)
+        elif call.tool.effect == "write":
+            self._allowed_paths.update(self._ledger.shown_paths(preview))
 
     # --- what was allowed ---
 
@@ -130,10 +133,10 @@ class Asking:
         """Whether the agent was just allowed to change that file (its path resolved)."""
         return path in self._allowed_paths
 
-    def allows_command(self, command: str) -> bool:
-        """Whether it was just allowed to run that; once."""
+    def allows_command(self, command: str, cwd: str) -> bool:
+        """Whether it was just allowed to run that in that folder; once."""
         try:
-            self._allowed_commands.remove(command.strip())
+            self._allowed_commands.remove((command.strip(), cwd))
         except KeyError:
             return False
         return True

@@ -10,6 +10,7 @@ from typing import Any
 
 from attrs import define, evolve, field
 
+from callboard_rpc.approvals import FileChangeSubject
 from callboard_rpc.common import CallId, ImageContent, ToolStatus, ToolUse
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import Notice
@@ -133,6 +134,12 @@ class Ledger:
         if told.command is not None:
             return told.preview(folder, (self._resolved(told.working_folder(folder)),))
         return told.preview(folder, [self._resolved(path) for path in told.paths])
+
+    def shown_paths(self, preview: Preview) -> tuple[str, ...]:
+        """Those files, resolved, that whoever was asked has seen: where changes are shown, the changed ones."""
+        if not isinstance(preview.subject, FileChangeSubject):
+            return preview.paths
+        return tuple(self._resolved(change.path) for change in preview.subject.changes)
 
     def _resolved(self, path: str) -> str:
         try:

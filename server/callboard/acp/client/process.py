@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ...tools.ending import MARK, end_group, end_tree, group_exists
+from ...tools.ending import MARK, end_group, end_marked, end_tree, group_exists
 from ...tools.offload import ended
 from ...tools.processes import exit_watched
 from .lines import Lines
@@ -164,9 +164,17 @@ class AgentProcess:
             await self._end_tree()
         elif self._exit_code is None:
             self._exit_code = self._process.wait()
+            await self._end_rest()
+        self._close()
+
+    async def _end_rest(self) -> None:
+        """What it had started and left behind, also where that has gone to a session of its own."""
+        try:
             if group_exists(self.pid):
                 await ended(partial(end_group, self.pid))
-        self._close()
+            await ended(partial(end_marked, (self.mark,)))
+        except OSError:
+            _log.exception("something that agent %s had started may not have ended", self.mark)
 
     async def _end_tree(self) -> None:
         def end() -> None:

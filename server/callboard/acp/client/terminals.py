@@ -2,6 +2,7 @@
 lets go of it, and at the latest with the turn."""
 
 import asyncio
+import re
 import signal
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -12,7 +13,7 @@ from attrs import define, field
 
 from ...tools.base import PathDenied
 from ...tools.command import RUN_COMMAND, shell
-from ...tools.display import well_formed
+from ...tools.display import one_line, well_formed
 from ...tools.environment import CALM
 from ...tools.processes import Ended, ProcessLost, run_process
 from ...tools.workspace import FolderWorkspace
@@ -21,7 +22,7 @@ from ...turns.turn import Turn
 from ..contract import services, tool_calls
 from ..peer import INVALID_PARAMS
 from .asking import Asking
-from .commands import command_line, without_place
+from .commands import command_line, with_variables, without_place
 from .connection import NOT_FOUND, Refused
 from .ledger import Ledger
 from .own_calls import OwnCalls
@@ -31,6 +32,7 @@ _MOST = 32
 """How many a turn may have at once."""
 _KEPT_BYTES = 1024 * 1024
 _LONGEST_S = 3_600.0
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 @define(eq=False, kw_only=True)
@@ -68,6 +70,16 @@ class _Terminal:
             name = signal.Signals(self.ended.signal).name
             return services.TerminalExitStatus(signal=name)
         return services.TerminalExitStatus(exit_code=self.ended.exit_code)
+
+
+def _variables(request: services.CreateTerminalRequest) -> dict[str, str]:
+    """Raises `Refused` for a name that is none: it would be shown as something else than what is set."""
+    for each in request.env:
+        if not _NAME.fullmatch(each.name):
+            raise Refused(
+                INVALID_PARAMS, f"env: {one_line(each.name, 80)!r} is no name of a variable"
+            )
+    return {each.name: each.value for each in request.env}
 
 
 class Terminals:
@@ -132,9 +144,11 @@ class Terminals:
         words = (request.command, *request.args)
         line = command_line(words) if request.args else request.command
         call: Call | None = None
-        known_as = (line, without_place(line, str(cwd)))
-        if not any(self._asking.allows_command(each) for each in known_as):
-            call = await self._own.admitted(RUN_COMMAND.name, command=line, cwd=str(cwd))
+        given = _variables(request)
+        whole = with_variables(line, given)
+        known_as = (whole, with_variables(without_place(line, str(cwd)), given))
+        if not any(self._asking.allows_command(each, str(cwd)) for each in known_as):
+            call = await self._own.admitted(RUN_COMMAND.name, command=whole, cwd=str(cwd))
         limit = min(request.output_byte_limit or _KEPT_BYTES, _KEPT_BYTES)
         terminal = _Terminal(limit=max(limit, 1), call=call)
         terminal_id = self._turn.log.ids.new("term")
@@ -153,8 +167,7 @@ class Terminals:
     ) -> None:
         mark = terminal_id if terminal.call is None else terminal.call.call_id
         context = self._turn.caller.context(terminal.call.call_id if terminal.call else mark)  # pyright: ignore[reportArgumentType]
-        given = {each.name: each.value for each in request.env}
-        environment = {**context.environment, **CALM, **given, "PWD": str(cwd)}
+        environment = {**context.environment, **CALM, **_variables(request), "PWD": str(cwd)}
         argv = (
             (request.command, *request.args)
             if request.args
