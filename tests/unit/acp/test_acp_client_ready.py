@@ -61,14 +61,23 @@ async def test_doctor_starts_each_and_tells_what_it_is(tmp_path: Path) -> None:
     write_agent(tmp_path, {"prompts": [], "capabilities": can}, name="works")
     write_agent(tmp_path, {"prompts": []}, name="missing", command=["no-such-program"])
     login = {"session/new": {"code": -32000, "message": "Authentication required"}}
-    write_agent(tmp_path, {"prompts": [], "faults": login}, name="outside")
+    ways = [
+        {"type": "env_var", "id": "key", "name": "By key", "vars": [{"name": "A_KEY"}]},
+        {"id": "web", "name": "On the web"},
+    ]
+    scene = {"prompts": [], "faults": login, "auth_methods": ways}
+    write_agent(tmp_path, scene, name="outside")
+    dies = ["/bin/sh", "-c", "echo no licence >&2; exit 3"]
+    write_agent(tmp_path, {"prompts": []}, name="dies", command=dies)
     checks = await agent_checks(tmp_path / "config", tmp_path, {"PATH": "/usr/bin:/bin"})
     found = {check.name: check for check in checks}
     assert found["Agent works"].status == "ok"
     assert found["Agent works"].found == "puppet 1.0, can resume, load"
     assert found["Agent outside"].status == "warn"
     assert "not logged in" in found["Agent outside"].found
+    assert "It offers: By key; On the web." in found["Agent outside"].advice
     assert "no-such-program" in found["Agent missing"].advice
+    assert found["Agent dies"].advice.endswith("it said last:\nno licence")
     heard = (tmp_path / "heard").read_text("utf-8")
     assert "session/close" in heard
     assert not [

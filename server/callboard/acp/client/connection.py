@@ -305,7 +305,7 @@ class Connection:
         """Has the agent go by the key in its environment, where it has a way for that and wants to be asked. Any
         other way would have a person do something, in the agent's own program."""
         for method in self.hello.auth_methods:
-            if "api-key" in (method.meta or {}):
+            if isinstance(method, server.AuthMethodAgent) and "api-key" in (method.meta or {}):
                 asked = server.AuthenticateRequest(method_id=method.id)
                 try:
                     await self.peer.request("authenticate", asked, timeout_s=HANDSHAKE_S)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
+from callboard_rpc.common import UnknownVariant
 from callboard_rpc.errors import CallboardError
 
 from ...rpc import codec
@@ -13,6 +14,7 @@ from ..peer import PeerError
 HANDSHAKE_S = 30.0
 """How long an agent may take to say what it can do, and to open a session."""
 AUTH_REQUIRED: Final = -32000
+AGAIN: Final = "It is started again with the next prompt."
 
 
 def failure_of(
@@ -40,9 +42,7 @@ def failure_of(
                 f"'{' '.join(profile.command)[:200]}' speaks the Agent Client Protocol on its output",
             )
         case _:
-            return CallboardError(
-                "modelError", f"{str(fault)[:4_000]}\nIt is started again with the next prompt."
-            )
+            return CallboardError("modelError", f"{str(fault)[:4_000]}\n{AGAIN}")
 
 
 def _detail(data: Any, log_text: Callable[[str], str]) -> str:
@@ -57,13 +57,18 @@ def _detail(data: Any, log_text: Callable[[str], str]) -> str:
 
 def _login(said: str, profile: Profile, ways: Sequence[server.AuthMethod]) -> CallboardError:
     """How the person comes to be logged in: only in the agent's own program."""
-    named = [
-        each.name[:80] + (f" ({each.description[:200]})" if each.description else "")
-        for each in ways[:8]
-    ]
+    named = [told for each in ways[:8] if (told := _way(each))]
     offers = f" It offers: {'; '.join(named)}." if named else ""
     return CallboardError(
         "authRequired",
         f"the agent {profile.name!r} wants you to log in ({said}). Run '{profile.command[0]}' in a terminal, log in "
         f"there, and prompt again.{offers}",
     )
+
+
+def _way(way: server.AuthMethod | UnknownVariant) -> str:
+    """Of a kind that is not known here, such as a draft's, what it is called tells a person enough."""
+    if isinstance(way, UnknownVariant):
+        name = way.fields.get("name")
+        return name[:80] if isinstance(name, str) else ""
+    return way.name[:80] + (f" ({way.description[:200]})" if way.description else "")

@@ -13,6 +13,7 @@ from callboard_rpc.errors import CallboardError
 from ...sessions.profiles import Profile
 from ..contract import sessions
 from .connection import Connection
+from .failures import AGAIN
 from .service import environment_of
 
 PROBE_S = 10.0
@@ -64,7 +65,7 @@ async def _probe(
                 name=profile.name,
                 agent=connection.name,
                 can=_can(connection),
-                problem=error.message.partition("\n")[0],
+                problem=error.message.removesuffix(f"\n{AGAIN}"),
                 wants_login=error.kind == "authRequired",
             )
         except TimeoutError:
