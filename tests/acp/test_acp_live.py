@@ -3,6 +3,7 @@
 import json
 import os
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from acp_scenes import scenes, workspace
 
 from harness import acp
 from harness.acp import ANEW, AcpProcess, Judge, allow, texts
+from harness.acp_schema import Checker, OwnShapes
 from harness.process import ServerProcess, scenario
 
 COUNT = 30_000
@@ -151,7 +153,7 @@ def test_the_judge_refuses_what_does_not_fit(
     """Or else none of these tests would say anything; by the published schema where it is installed, and by
     our own contract elsewhere."""
     if not published:
-        monkeypatch.setattr(acp, "has_schema", lambda: False)
+        monkeypatch.setattr(acp, "Checker", partial(Checker, OwnShapes()))
     judge = Judge()
     judge.sent(
         {
