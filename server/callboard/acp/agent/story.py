@@ -82,6 +82,8 @@ class Story:
                 yield _plan(entries)
             case events.Summary():
                 yield from self._summarised(record, value)
+            case events.Notice(severity=severity, title=title, description=description):
+                yield from self.notice(severity, cut(title, 4096), description)
             case events.ModelRetried():
                 yield from self.notice(
                     "warning",
