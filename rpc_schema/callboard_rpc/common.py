@@ -47,6 +47,8 @@ UNSET = Unset()
 
 ActorKind: TypeAlias = Literal["client", "agent", "policy", "schedule", "peer", "system"]
 Mode: TypeAlias = Literal["ask", "plan", "work"]
+Effort: TypeAlias = Literal["low", "medium", "high"]
+"""How much a model is to think before it answers, where it can be told."""
 SessionStatus: TypeAlias = Literal["idle", "running", "waiting_approval", "parked", "closed"]
 TurnState: TypeAlias = Literal[
     "running",

@@ -8,7 +8,7 @@ Structuring is strict (a string is not an integer); unknown fields are ignored, 
 import functools
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, Union, get_args, get_origin
 
 import attrs
@@ -100,21 +100,34 @@ def _describe(value: Any) -> str:
             return "an object"
 
 
+@attrs.frozen(kw_only=True)
+class TaggedUnion:
+    """Classes that are told apart by the field `tag` of the wire; `otherwise` is the one without it."""
+
+    union: Any
+    members: Mapping[str, type[Any]]
+    tag: str = "type"
+    otherwise: type[Any] | None = None
+
+
 def _tagged(
-    members: Mapping[str, type[Any]], converter: Converter, *, lenient: bool
+    tagged: TaggedUnion, converter: Converter, *, lenient: bool
 ) -> Callable[[Any, Any], Any]:
     hooks: dict[str, Callable[[Any, Any], Any]] = {}
+    members = tagged.members
 
     def structure(value: Any, _: Any) -> Any:
         if type(value) is not dict:
             raise ValueError(f"must be an object, is {_describe(value)}")
         fields = typing.cast("dict[str, Any]", value)
-        tag = fields.get("type")
-        cls = members.get(tag) if isinstance(tag, str) else None
+        tag = fields.get(tagged.tag)
+        cls = (
+            members.get(tag) if isinstance(tag, str) else tagged.otherwise if tag is None else None
+        )
         if cls is None:
             if lenient and isinstance(tag, str):
                 return UnknownVariant(type=tag, fields=fields)
-            raise ValueError(f"'type' must be one of {', '.join(members)}")
+            raise ValueError(f"'{tagged.tag}' must be one of {', '.join(members)}")
         hook = hooks.get(cls.__name__)
         if hook is None:
             hook = hooks[cls.__name__] = converter.get_structure_hook(cls)
@@ -148,10 +161,10 @@ SUBJECTS = {
     "fileChange": FileChangeSubject,
     "form": FormSubject,
 }
-TAGGED_UNIONS: tuple[tuple[Any, Mapping[str, type[Any]]], ...] = (
-    (Content, CONTENT),
-    (MessageContent, MESSAGE_CONTENT),
-    (Subject, SUBJECTS),
+TAGGED_UNIONS = (
+    TaggedUnion(union=Content, members=CONTENT),
+    TaggedUnion(union=MessageContent, members=MESSAGE_CONTENT),
+    TaggedUnion(union=Subject, members=SUBJECTS),
 )
 
 
@@ -184,9 +197,16 @@ def _plain_union(cls: Any, converter: Converter) -> Callable[[Any, Any], Any]:
     return structure_primitive
 
 
-def make_converter(*, detailed: bool = False, lenient: bool = False) -> Converter:
-    """A converter for this package. `detailed` finds every fault (slower); `lenient` lets unknown
-    enum values pass, as a client must (PROTOCOL 2)."""
+def make_converter(
+    *,
+    detailed: bool = False,
+    lenient: bool = False,
+    unions: Sequence[TaggedUnion] = TAGGED_UNIONS,
+    null_is_absent: bool = False,
+) -> Converter:
+    """A converter for classes of this package's kind. `detailed` finds every fault (slower); `lenient` lets
+    unknown enum values pass, as a client must (PROTOCOL 2); with `null_is_absent` a field that is null is
+    taken for one that is not there."""
     converter = Converter(detailed_validation=detailed, forbid_extra_keys=False)
 
     def overrides(cls: type[Any]) -> dict[str, Any]:
@@ -205,6 +225,9 @@ def make_converter(*, detailed: bool = False, lenient: bool = False) -> Converte
         def structure(value: Any, t: Any) -> Any:
             if type(value) is not dict:
                 raise ValueError(f"must be an object, is {_describe(value)}")
+            if null_is_absent:
+                fields = typing.cast("dict[str, Any]", value)
+                value = {name: field for name, field in fields.items() if field is not None}
             return inner(value, t)
 
         return structure
@@ -251,9 +274,9 @@ def make_converter(*, detailed: bool = False, lenient: bool = False) -> Converte
     converter.register_structure_hook_func(
         lambda cls: get_origin(cls) is dict or cls is dict, _structure_dict
     )
-    for union, members in TAGGED_UNIONS:
-        hook = _tagged(members, converter, lenient=lenient)
-        converter.register_structure_hook_func(lambda cls, union=union: cls == union, hook)
+    for tagged in unions:
+        hook = _tagged(tagged, converter, lenient=lenient)
+        converter.register_structure_hook_func(lambda cls, union=tagged.union: cls == union, hook)
     converter.register_structure_hook(Event, _event_structure(converter, detailed=detailed))
     converter.register_unstructure_hook(UnknownData, lambda unknown: unknown.data)
     converter.register_unstructure_hook(UnknownVariant, lambda unknown: unknown.fields)
@@ -354,7 +377,7 @@ def structure(value: Any, cls: type[T]) -> T:
     try:
         return _fast.structure(value, cls)
     except Exception as fault:
-        raise _explain(value, cls, fault, lenient=False) from None
+        raise explained(value, cls, fault, _detailed(lenient=False)) from None
 
 
 def structure_lenient(value: Any, cls: type[T]) -> T:
@@ -362,7 +385,7 @@ def structure_lenient(value: Any, cls: type[T]) -> T:
     try:
         return _lenient.structure(value, cls)
     except Exception as fault:
-        raise _explain(value, cls, fault, lenient=True) from None
+        raise explained(value, cls, fault, _detailed(lenient=True)) from None
 
 
 def unstructure(value: Any) -> Any:
@@ -370,9 +393,11 @@ def unstructure(value: Any) -> Any:
     return _fast.unstructure(value)
 
 
-def _explain(value: Any, cls: type[Any], fault: Exception, *, lenient: bool) -> StructureError:
+def explained(value: Any, cls: type[Any], fault: Exception, detailed: Converter) -> StructureError:
+    """Every fault of a value that does not fit, as a `detailed` converter finds them; `fault` is what was
+    found first."""
     try:
-        _detailed(lenient=lenient).structure(value, cls)
+        detailed.structure(value, cls)
     except BaseValidationError as group:
         errors = [
             _path_and_message(line) for line in transform_error(group, format_exception=_format)

@@ -831,6 +831,31 @@ class PeerMessageDropped:
     reason: Literal["malformed", "unlinked"]
 
 
+# --- agents that are programs of their own ------------------------------------------------------------
+
+
+@frozen(kw_only=True)
+class ExternalSession:
+    """The agent `profile`, a program of its own, is told all that waited for it up to the event `through`. It keeps
+    that in a session of its own, `agent_session_id`, in which it is asked to go on the next time."""
+
+    profile: str
+    agent_session_id: str
+    through: int
+    agent: str | None = None
+    """What it calls itself, and its version."""
+
+
+@frozen(kw_only=True)
+class Notice:
+    """Something for the person that is no part of the conversation: what an agent did not say, or what was done
+    for want of something better. Not context, wakes nothing."""
+
+    severity: Literal["info", "warning", "error"]
+    title: str
+    description: str | None = None
+
+
 EventData: TypeAlias = (
     Message
     | Directive
@@ -892,6 +917,8 @@ EventData: TypeAlias = (
     | PeerUnlinked
     | PeerMessageSent
     | PeerMessageDropped
+    | ExternalSession
+    | Notice
 )
 
 EVENT_TYPES: dict[str, type[Any]] = {
@@ -955,6 +982,8 @@ EVENT_TYPES: dict[str, type[Any]] = {
     "peer_unlinked": PeerUnlinked,
     "peer_message_sent": PeerMessageSent,
     "peer_message_dropped": PeerMessageDropped,
+    "external_session": ExternalSession,
+    "notice": Notice,
 }
 
 EVENT_NAMES: dict[type[Any], str] = {cls: name for name, cls in EVENT_TYPES.items()}

@@ -8,6 +8,7 @@ from .common import (
     Content,
     ContextItem,
     Cursor,
+    Effort,
     Failure,
     ForkedFrom,
     Json,
@@ -223,7 +224,8 @@ class SessionTurnsParams:
 
 @frozen(kw_only=True)
 class SessionUpdateParams:
-    """Changes what is given; metadata are replaced as a whole. `burst_budget` null is as configured.
+    """Changes what is given; metadata are replaced as a whole. `burst_budget` null is as configured, `effort`
+    null as the profile or the model has it.
 
     `if_unchanged_since` is the `headSeq` of the session as it was read: when its title, pin, metadata or burst
     budget were changed after that, nothing is changed now (sessionChanged). So who reads metadata, adds to
@@ -237,6 +239,7 @@ class SessionUpdateParams:
     model: str | Unset | None = UNSET
     burst_budget: int | Unset | None = UNSET
     if_unchanged_since: int | None = None
+    effort: Effort | Unset | None = UNSET
     idempotency_key: str | None = None
     meta: Json | None = None
 

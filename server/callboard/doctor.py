@@ -24,10 +24,14 @@ from callboard_rpc.errors import CallboardError
 from .config import Loaded, load, store_path, user_config_dir
 from .config.layers import USER_FILE, WORKSPACE_FILE
 from .log import carebook, filesystem, sqlite
+from .log.redact import Redactor
 from .models.keys import KeyRing
 from .sessions.profiles import ProfileBook
+from .sessions.ready import with_ready
+from .tools.environment import secret_values
 
 if TYPE_CHECKING:
+    from .acp.client.probe import Probed
     from .config.hooks import HookCommand
     from .models.catalog import ModelCatalog
 
@@ -97,6 +101,7 @@ async def examine(
         *await to_thread.run_sync(store_checks, path),
         *configuration_checks(loaded, folder / USER_FILE, here / WORKSPACE_FILE),
         *await to_thread.run_sync(profile_checks, folder, here),
+        *await agent_checks(folder, here, environ),
         *await to_thread.run_sync(hook_checks, loaded, folder, environ.get("PATH", os.defpath)),
         await to_thread.run_sync(keys_check, loaded, keys, environ),
         *await to_thread.run_sync(address_checks, loaded, environ),
@@ -288,6 +293,30 @@ def profile_checks(user_dir: Path, cwd: Path) -> tuple[Check, ...]:
     checks += [Check(name="Profiles", status="warn", found=f, advice=advice) for f in broken]
     checks += [Check(name="Profiles", status="warn", found=warning) for warning in book.warnings]
     return tuple(checks)
+
+
+async def agent_checks(user_dir: Path, cwd: Path, environ: Mapping[str, str]) -> tuple[Check, ...]:
+    """The agents that are programs of their own: each is started, asked what it is, and ended."""
+    book = with_ready(ProfileBook.load(user_dir, cwd), environ.get("PATH", os.defpath))
+    found = [p for p in book.profiles.values() if p.kind == "acp" and p.error is None]
+    if not found:
+        return ()
+    from .acp.client.probe import probe
+
+    redactor = Redactor(secret_values(environ))
+    probed = await probe(found, environ, redact=redactor.text)
+    return tuple(_agent_check(each) for each in sorted(probed, key=lambda each: each.name))
+
+
+def _agent_check(probed: "Probed") -> Check:
+    name = f"Agent {probed.name}"
+    who = probed.agent or "says no name"
+    if probed.problem is None:
+        can = f", can {', '.join(probed.can)}" if probed.can else ""
+        return Check(name=name, status="ok", found=f"{who}{can}")
+    if probed.wants_login:
+        return Check(name=name, status="warn", found=f"{who}, not logged in", advice=probed.problem)
+    return Check(name=name, status="warn", found="does not work", advice=probed.problem)
 
 
 def hook_checks(loaded: Loaded, user_dir: Path, search_path: str) -> tuple[Check, ...]:

@@ -9,6 +9,7 @@ from attrs import Factory, field, frozen
 
 from .config import Fresh, Loaded, Settings, load, sources, store_path, user_config_dir
 from .sessions.profiles import ProfileBook
+from .sessions.ready import with_ready
 
 
 def _fresh_settings(of: "Environment") -> Fresh[Settings]:
@@ -17,7 +18,9 @@ def _fresh_settings(of: "Environment") -> Fresh[Settings]:
 
 def _fresh_profiles(of: "Environment") -> Fresh[ProfileBook]:
     return Fresh(
-        lambda cwd: ProfileBook.load(of.user_dir, Path(cwd)),
+        lambda cwd: with_ready(
+            ProfileBook.load(of.user_dir, Path(cwd)), of.environ.get("PATH", os.defpath)
+        ),
         lambda cwd: ProfileBook.sources(of.user_dir, Path(cwd)),
     )
 

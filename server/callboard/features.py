@@ -15,6 +15,7 @@ from .models.catalog import ModelCatalog
 from .sessions.beginning import Opening
 from .sessions.cache import SessionCache
 from .sessions.dispatch import Dispatcher
+from .sessions.driving import Driving
 from .sessions.inbox.service import Inbox
 from .sessions.opened import OpenedSessions
 from .sessions.profiles import ProfileBook
@@ -26,6 +27,7 @@ from .tools.registry import ToolRegistry
 from .turns.boundary import Source
 from .turns.completion import CompletionHook
 from .turns.finish import Hook
+from .turns.turn import Progress, Turn
 
 
 @frozen(kw_only=True)
@@ -61,6 +63,8 @@ class Feature:
     closing of a session, what is done before a turn's end is committed, who hears of it afterwards, and
     JSON-RPC handlers by method name.
 
+    `drivers` run the turns of profiles that are of their kind and no models', given the feature's service.
+
     `service` is built once for a host, under the feature's name: its tools find it there (`ToolContext.services`),
     and so do handlers (`Host.services`). Of it, `recovers` is awaited when this host has arrived, and when
     another one has gone, before anything that waited is taken up; `works` is a task for as long as the
@@ -82,3 +86,6 @@ class Feature:
     recovers: Callable[[Any], Awaitable[None]] | None = None
     works: Callable[[Any], Awaitable[None]] | None = None
     methods: Callable[[Any], Mapping[str, Any]] | None = None
+    drivers: Mapping[str, Callable[[Any, Driving, Turn, Progress], Awaitable[None]]] = field(
+        factory=dict[str, Callable[[Any, Driving, Turn, Progress], Awaitable[None]]]
+    )

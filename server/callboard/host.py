@@ -37,11 +37,14 @@ from .models.keys import KeyRing
 from .peers.feature import feature as peers
 from .rooms.feature import feature as rooms
 from .schedules.feature import feature as schedules
+from .sessions import external
 from .sessions import projection as sessions_projection
 from .sessions.beginning import ModelOf
+from .sessions.buffers import OpenBuffers
 from .sessions.cache import SessionCache
 from .sessions.compacting import Compacting
 from .sessions.dispatch import Dispatcher
+from .sessions.driving import Driver, model_id_of
 from .sessions.export import Exporting
 from .sessions.forking import Forking
 from .sessions.importing import Importing
@@ -51,7 +54,7 @@ from .sessions.inbox.service import Inbox
 from .sessions.opened import OpenedSessions
 from .sessions.permissions import suggestion
 from .sessions.presence import Presence
-from .sessions.profiles import ProfileBook
+from .sessions.profiles import Profile, ProfileBook
 from .sessions.queue import Queue
 from .sessions.reading import Reading
 from .sessions.retention import Retention
@@ -138,6 +141,9 @@ class Host:
     tasks: "Tasks"
     attendance: "Attendance"
     opened: OpenedSessions
+    buffers: OpenBuffers
+    model_of: Callable[..., Awaitable[str]]
+    """The model that a session would use now; see `Ground`."""
 
     @property
     def takes_up(self) -> bool:
@@ -179,6 +185,7 @@ def projections_of(
         approvals.PROJECTION,
         sessions_projection.PROJECTION,
         inbox_projection.PROJECTION,
+        external.PROJECTION,
         listeners.projection,
         *(projection for feature in features for projection in feature.projections),
     )
@@ -362,15 +369,20 @@ def _compose(
             spawn=tasks.spawn,
         ),
         tool_services=of_features,
+        drivers=_drivers(features, of_features),
+        buffers=(buffers := OpenBuffers()),
     )
 
     async def model_for(state: SessionState, name: str) -> str:
-        if state.model is not None:
-            return state.model
+        profile: Profile | None = None
         with contextlib.suppress(Exception):
             profile = environment.profiles_for(state.cwd).get(name)
-            if profile.model is not None:
-                return profile.model
+        if profile is not None and profile.kind != "builtin":
+            return model_id_of(profile)
+        if state.model is not None:
+            return state.model
+        if profile is not None and profile.model is not None:
+            return profile.model
         try:
             return (await catalog.selected()).model_id
         except CallboardError:
@@ -436,6 +448,8 @@ def _compose(
         tasks=tasks,
         attendance=attendance,
         opened=opened,
+        buffers=buffers,
+        model_of=model_of,
         host_id=host_id,
         started_at=utc_now(),
         environment=environment,
@@ -469,6 +483,19 @@ def _compose(
         features=features,
         services=of_features,
     )
+
+
+def _drivers(features: Sequence[Feature], services: Mapping[str, Any]) -> dict[str, Driver]:
+    """Who drives the turns of each kind of profile; `services` are there when one does."""
+
+    def bound(name: str, drive: Callable[..., Awaitable[None]]) -> Driver:
+        return lambda driving, turn, progress: drive(services[name], driving, turn, progress)
+
+    return {
+        kind: bound(feature.name, drive)
+        for feature in features
+        for kind, drive in feature.drivers.items()
+    }
 
 
 async def _expire(host: Host) -> None:

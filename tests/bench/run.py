@@ -13,6 +13,7 @@ import sys
 import traceback
 from pathlib import Path
 
+import acp_mode
 import agents
 import appending
 import footprint
@@ -32,6 +33,7 @@ from rich.table import Table
 _TOPICS: tuple[Topic, ...] = (
     start_up.TOPIC,
     turns.TOPIC,
+    acp_mode.TOPIC,
     agents.TOPIC,
     groups.TOPIC,
     rooms.TOPIC,

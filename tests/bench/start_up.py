@@ -29,7 +29,7 @@ _FRAMES = {
 }
 
 
-def _answered(argv: list[str], env: dict[str, str], frame: bytes) -> float:
+def answered(argv: list[str], env: dict[str, str], frame: bytes) -> float:
     """Seconds from the spawn until the answer's first bytes."""
     with open(os.devnull, "wb") as nothing:  # noqa: PTH123
         began = time.perf_counter()
@@ -55,8 +55,8 @@ def measure(thorough: float) -> list[Figure]:
             ours: list[float] = []
             bare: list[float] = []
             for _ in range(rounds(9, thorough)):
-                ours.append(_answered(["-m", "callboard", "serve"], env, frame))
-                bare.append(_answered([str(HERE / "floor.py"), "9"], env, frame))
+                ours.append(answered(["-m", "callboard", "serve"], env, frame))
+                bare.append(answered([str(HERE / "floor.py"), "9"], env, frame))
             figures.append(
                 Figure(
                     name=f"initialize from the spawn, {framing}",

@@ -350,13 +350,19 @@ def check_effects(
 ) -> None:
     """That each call did its work once if its result says so, at most once otherwise, and never
     without a call in the log. `lines` are the ids of the calls that ran, as they themselves wrote;
-    what `deleted` sessions did is known to them alone."""
+    what `deleted` sessions did is known to them alone, and agents of other makers write nothing down."""
     ran = Counter(lines)
+    outside = {
+        e["sessionId"]
+        for e in end.events
+        if e["type"] == "turn_started" and e["data"]["model"].startswith("acp/")
+    }
     results = {
         e["data"]["callId"]: e["data"]["status"]
         for e in end.events
         if e["type"] == "tool_result"
         and e["data"]["name"] == tool
+        and e["sessionId"] not in outside
         and e["sessionId"] not in end.copied
     }
     held(set(ran.values()) <= {1}, "ran twice:", ran)

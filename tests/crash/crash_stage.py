@@ -10,6 +10,7 @@ from typing import Any
 
 from attrs import define, field
 
+from callboard.acp.client.feature import feature as external_agents
 from callboard.host import Environment, Host, open_host
 from callboard_rpc.common import Actor
 from harness.process import Gone, ServerProcess, scenario
@@ -278,7 +279,8 @@ class Stage:
             user_dir=self.user_dir,
             store=self.store,
         )
-        async with open_host(environment) as host:
+        features = (external_agents(environment.environ),)
+        async with open_host(environment, features=features) as host:
             yield host
 
 

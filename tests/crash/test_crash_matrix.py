@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import crash_acp as acp
 import crash_agents as agents
 import crash_groups as groups
 import crash_peers as peers
@@ -91,7 +92,16 @@ UNREACHED = frozenset(
 )
 """Commits that no request of a client leads to; of the inbox see `test_crash_inbox`."""
 
+
 COMMITS: dict[str, tuple[Play, ...]] = {
+    "client.append": (acp.consult,),
+    "client.ask": (acp.consult,),
+    "client.commit": (acp.consult,),
+    "client.forget": (acp.consult,),
+    "client.open": (acp.consult,),
+    "client.recorded": (acp.consult,),
+    "client.tell": (acp.come_back,),
+    "client.write_result": (acp.consult,),
     "agents.ask": (agents.wonder,),
     "agents.close": (agents.dismiss,),
     "agents.end_overdue": (agents.outlast,),
@@ -357,7 +367,7 @@ async def test_execution_51_killed_at(fault: str, play: Play, tmp_path: Path) ->
         running=1 if play in agents.ONE_AT_A_TIME else 4,
     )
     preludes = {**PRELUDES, **agents.PRELUDES, **groups.PRELUDES, **rooms.PRELUDES}
-    preludes |= {**schedules.PRELUDES, **peers.PRELUDES}
+    preludes |= {**schedules.PRELUDES, **peers.PRELUDES, **acp.PRELUDES}
     preludes.get(play, _nothing)(stage)
     die(stage, fault, play)
     before = snapshot(stage.store, shared=play in SHARED | agents.SHARED)
@@ -402,7 +412,7 @@ async def test_execution_51_killed_at(fault: str, play: Play, tmp_path: Path) ->
 _ASKING = frozenset(
     {
         "approve", "approve_for_good", "expire", "cancel_asking", "leave_asking", "resume",
-        "drop_parked", "watched_asking", "answering",
+        "drop_parked", "watched_asking", "answering", "consult", "come_back",
     }
 )  # fmt: skip
 

@@ -129,6 +129,17 @@ def test_why_the_built_in_script_answers_is_told(cli: Cli) -> None:
     assert "OPENAI_BASE_URL must start with http://" in result.err
 
 
+def test_an_agent_that_is_a_program_of_its_own_needs_no_model(cli: Cli) -> None:
+    cli.environment |= {"CALLBOARD_MODEL": ""}
+    agents = cli.home / ".config" / "callboard" / "agents"
+    agents.mkdir(parents=True)
+    (agents / "gone.md").write_text("---\nkind: acp\ncommand: [no-such-agent]\n---\n")
+    result = cli("run", "hello", "--profile", "gone")
+    assert result.code == 1
+    assert "no-such-agent" in result.out + result.err
+    assert "scripted/demo answers" not in result.err
+
+
 def test_words_without_quotes_are_told_to_go_in_quotes(cli: Cli) -> None:
     result = cli("run", "mend", "it")
     assert result.code == 2

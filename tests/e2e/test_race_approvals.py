@@ -97,7 +97,7 @@ def test_coordination_70_of_two_answers_in_two_processes_one_wins_and_the_call_r
     }
     results = {e["data"]["callId"]: e["data"]["status"] for e in logs if e["type"] == "tool_result"}
     assert len(results) == sum(e["type"] == "tool_result" for e in logs) == count
-    ran = Counter((work / "ran.txt").read_text().split()) if (work / "ran.txt").exists() else {}
+    ran = Counter((work / "ran.txt").read_text().split() if (work / "ran.txt").exists() else ())
     wins: Counter[str] = Counter()
     for approval, (allow, reject) in told.items():
         winner, loser = (allow, reject) if "result" in allow else (reject, allow)

@@ -10,14 +10,13 @@
 is refused (`fakes.openai_chat`), and fails the turn.
 """
 
-import asyncio
 import json
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fakes.http_fake import HttpFake, Reply, Request, json_reply
+from fakes.aside import Aside
+from fakes.http_fake import Reply, Request, json_reply
 from fakes.openai_chat import Refused, error_reply, judge
 
 Messages = list[dict[str, Any]]
@@ -36,27 +35,15 @@ def text_of(message: dict[str, Any]) -> str:
     return content if isinstance(content, str) else "".join(p.get("text", "") for p in content)
 
 
-class ChatAside:
+class ChatAside(Aside):
     """The API. `asked` grows with each request for an answer."""
 
     model_id = "aside/one"
 
     def __init__(self, answer: Callable[[Messages], Delta]) -> None:
+        super().__init__()
         self._answer = answer
-        self._ready = threading.Event()
-        self._over = asyncio.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
         self.asked: list[Messages] = []
-        self.url = ""
-
-    def __enter__(self) -> "ChatAside":
-        self._thread.start()
-        assert self._ready.wait(30)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._over.set)
-        self._thread.join(30)
 
     def configure(self, folder: Path, *, context_window: int = 128_000) -> None:
         """Writes the user's configuration that names this API as the provider ``aside``."""
@@ -67,14 +54,7 @@ class ChatAside:
             "utf-8",
         )
 
-    async def _serve(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        async with HttpFake(answer=self._reply) as fake:
-            self.url = fake.url
-            self._ready.set()
-            await self._over.wait()
-
-    def _reply(self, request: Request) -> Reply:
+    def reply(self, request: Request) -> Reply:
         if request.method == "GET" and request.path.endswith("/models"):
             return json_reply({"object": "list", "data": [{"id": "one", "object": "model"}]})
         try:

@@ -188,8 +188,20 @@ async def _read_request(reader: asyncio.StreamReader, connection: int) -> Reques
     while (line := await reader.readline()) not in (b"\r\n", b"\n", b""):
         name, _, value = line.decode("latin-1").partition(":")
         headers[name.strip().lower()] = value.strip()
-    body = await reader.readexactly(int(headers.get("content-length", "0")))
+    if headers.get("transfer-encoding") == "chunked":
+        body = await _read_chunks(reader)
+    else:
+        body = await reader.readexactly(int(headers.get("content-length", "0")))
     return Request(method=method, path=path, headers=headers, body=body, connection=connection)
+
+
+async def _read_chunks(reader: asyncio.StreamReader) -> bytes:
+    body = b""
+    while size := int((await reader.readline()).split(b";")[0], 16):
+        body += await reader.readexactly(size)
+        await reader.readline()
+    await reader.readline()
+    return body
 
 
 def split_every(data: bytes, size: int) -> tuple[bytes, ...]:

@@ -21,6 +21,8 @@ from callboard.log import faultpoints
 _NEVER = "no point at all"
 _IMPORTED = [
     "anyio._backends._asyncio",
+    "callboard.acp.agent.serve",
+    "callboard.acp.agent.service",
     "callboard.cli",
     "callboard.models.scenario_file",
     "callboard.models.scripted",

@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from .forked import ForkedProcess
 
@@ -36,12 +36,11 @@ class Gone(Exception):
     """The server's output ended."""
 
 
-class ServerProcess:
-    """One server on one store, in ndjson framing. Use as a context manager.
+class JsonProcess:
+    """One server on one store, a JSON object a line, whatever it speaks. Use as a context manager.
 
-    `answer` is called with the params of each ``approval/request`` and returns its result, or None to
-    leave it unanswered. All that the server sends is kept in `seen`, in order. `program` is what Python
-    is started with; without one the server is forked.
+    All that the server sends is kept in `seen`, in order. `program` is what Python is started with; without
+    one the server is forked.
     """
 
     def __init__(
@@ -50,12 +49,7 @@ class ServerProcess:
         *,
         model: str | None = None,
         environ: Mapping[str, str] | None = None,
-        approvals: bool = True,
-        answer: Callable[[dict[str, Any]], dict[str, Any] | None] | None = None,
-        client_id: str = "tests",
-        initialize: bool = True,
         arguments: tuple[str, ...] = (),
-        callboard: Mapping[str, Any] | None = None,
         program: tuple[str, ...] | None = None,
     ) -> None:
         self.folder = folder
@@ -78,23 +72,11 @@ class ServerProcess:
         self.stderr_path = folder / f"stderr-{os.getpid()}-{id(self)}.txt"
         self._stderr = self.stderr_path.open("wb")
         self.process = self._started(program, arguments, env)
-        self.answer = answer
         self.seen: list[dict[str, Any]] = []
         self._inbox: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._lock = threading.Lock()
         self._id = 0
         self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-        self.hello: dict[str, Any] = {}
-        if initialize:
-            params = {
-                "protocolVersions": ["1.0"],
-                "clientId": client_id,
-                "clientInfo": {"name": client_id},
-                "capabilities": {"approvals": approvals, "deltas": True},
-                **(callboard or {}),
-            }
-            self.hello = self.call("initialize", processId=None, callboard=params)
 
     def _started(
         self, program: tuple[str, ...] | None, arguments: tuple[str, ...], environ: dict[str, str]
@@ -115,13 +97,12 @@ class ServerProcess:
     def _read(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            message = json.loads(line)
-            if message.get("method") == "approval/request" and self.answer is not None:
-                result = self.answer(message["params"]["approval"])
-                if result is not None:
-                    self.send({"jsonrpc": "2.0", "id": message["id"], "result": result})
-            self._inbox.put(message)
+            self._inbox.put(self._heard(line))
         self._inbox.put(None)
+
+    def _heard(self, line: bytes) -> dict[str, Any]:
+        """The frame of one line. In a thread of its own."""
+        return json.loads(line)
 
     def send(self, message: Any) -> None:
         """Writes one frame."""
@@ -166,7 +147,79 @@ class ServerProcess:
         """Asks and waits for the result. Raises `RpcError`."""
         return self.result(self.request(method, **params))
 
-    # --- what most tests do ---
+    def stderr(self) -> str:
+        return self.stderr_path.read_text(errors="replace")
+
+    # --- its end ---
+
+    def kill(self) -> None:
+        """SIGKILL, and the end of the process."""
+        self.process.kill()
+        self.process.wait(PATIENCE_S)
+
+    def close(self) -> int:
+        """Ends the input, as an editor that goes away does; the exit code."""
+        assert self.process.stdin is not None
+        if self.process.poll() is None:
+            self.process.stdin.close()
+            try:
+                self.process.wait(PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                self.kill()
+                raise
+        self._reader.join(PATIENCE_S)
+        self._stderr.close()
+        return self.process.returncode
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.close()
+        else:
+            self._stderr.close()
+
+
+class ServerProcess(JsonProcess):
+    """One that speaks Callboard's own protocol.
+
+    `answer` is called with the params of each ``approval/request`` and returns its result, or None to
+    leave it unanswered.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        approvals: bool = True,
+        answer: Callable[[dict[str, Any]], dict[str, Any] | None] | None = None,
+        client_id: str = "tests",
+        initialize: bool = True,
+        callboard: Mapping[str, Any] | None = None,
+        **more: Any,
+    ) -> None:
+        super().__init__(folder, **more)
+        self.answer = answer
+        self._reader.start()
+        self.hello: dict[str, Any] = {}
+        if initialize:
+            params = {
+                "protocolVersions": ["1.0"],
+                "clientId": client_id,
+                "clientInfo": {"name": client_id},
+                "capabilities": {"approvals": approvals, "deltas": True},
+                **(callboard or {}),
+            }
+            self.hello = self.call("initialize", processId=None, callboard=params)
+
+    def _heard(self, line: bytes) -> dict[str, Any]:
+        message = super()._heard(line)
+        if message.get("method") == "approval/request" and self.answer is not None:
+            result = self.answer(message["params"]["approval"])
+            if result is not None:
+                self.send({"jsonrpc": "2.0", "id": message["id"], "result": result})
+        return message
 
     def create(self, cwd: Path, **params: Any) -> str:
         return self.call("session/create", cwd=str(cwd), **params)["session"]["sessionId"]
@@ -214,39 +267,6 @@ class ServerProcess:
                     if wanted(event):
                         return event
         return self.until_event(wanted)
-
-    def stderr(self) -> str:
-        return self.stderr_path.read_text(errors="replace")
-
-    # --- its end ---
-
-    def kill(self) -> None:
-        """SIGKILL, and the end of the process."""
-        self.process.kill()
-        self.process.wait(PATIENCE_S)
-
-    def close(self) -> int:
-        """Ends the input, as an editor that goes away does; the exit code."""
-        assert self.process.stdin is not None
-        if self.process.poll() is None:
-            self.process.stdin.close()
-            try:
-                self.process.wait(PATIENCE_S)
-            except subprocess.TimeoutExpired:
-                self.kill()
-                raise
-        self._reader.join(PATIENCE_S)
-        self._stderr.close()
-        return self.process.returncode
-
-    def __enter__(self) -> "ServerProcess":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.process.poll() is None:
-            self.close()
-        else:
-            self._stderr.close()
 
 
 def types(events: list[dict[str, Any]]) -> list[str]:

@@ -29,6 +29,7 @@ from callboard_rpc.common import (
     Content,
     ContextItem,
     Cursor,
+    Effort,
     Json,
     Limits,
     Mode,
@@ -299,6 +300,7 @@ class Sessions(SessionHistory):
         mode: Mode | Unset = UNSET,
         model: str | Unset | None = UNSET,
         burst_budget: int | Unset | None = UNSET,
+        effort: Effort | Unset | None = UNSET,
     ) -> SessionResult:
         """What is left out stays, None clears."""
         params = SessionUpdateParams(
@@ -309,6 +311,7 @@ class Sessions(SessionHistory):
             mode=mode,
             model=model,
             burst_budget=burst_budget,
+            effort=effort,
         )
         return await self._call("session/update", params)
 

@@ -182,10 +182,10 @@ class _Collector:
     def _union(self, kind: Any, *, opened: bool) -> Type:
         if _same(kind, EventData | UnknownData):
             return AnyObject()
-        for union, _members in TAGGED_UNIONS:
-            if _same(kind, union):
-                members = tuple(Ref(member.__name__) for member in get_args(union))
-                return self._alias(_union_name(union), OneOf(members), tag="type")
+        for tagged in TAGGED_UNIONS:
+            if _same(kind, tagged.union):
+                members = tuple(Ref(member.__name__) for member in get_args(tagged.union))
+                return self._alias(_union_name(tagged.union), OneOf(members), tag=tagged.tag)
         members = [m for m in get_args(kind) if m is not Unset]
         plain = [m for m in members if m is not type(None)]
         inner = (

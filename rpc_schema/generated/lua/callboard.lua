@@ -39,6 +39,9 @@ local M = {}
 
 ---@alias callboard.Effect "allow"|"ask"|"deny"|string
 
+---How much a model is to think before it answers, where it can be told.
+---@alias callboard.Effort "low"|"medium"|"high"|string
+
 ---@alias callboard.EventId string
 
 ---@alias callboard.FireId string
@@ -74,8 +77,6 @@ local M = {}
 ---@alias callboard.ReportId string
 
 ---@alias callboard.RetryMode "bounded"|"until_cancelled"|string
-
----@alias callboard.Risk "low"|"medium"|"high"|string
 
 ---@alias callboard.RuleId string
 
@@ -406,7 +407,7 @@ local M = {}
 ---@field createdAt string
 ---@field state? callboard.ApprovalState
 ---@field path? callboard.AgentStep[]
----@field risk? callboard.Risk
+---@field risk? callboard.Effort
 ---@field reason? string
 ---@field resolution? callboard.Resolution
 ---@field expiresAt? string
@@ -671,6 +672,14 @@ local M = {}
 ---@field subscriptionId callboard.SubscriptionId
 ---@field reason "slow"|"store"|"shutdown"|string
 ---@field resumeFrom callboard.Cursor
+
+---The agent `profile`, a program of its own, is told all that waited for it up to the event `through`. It keeps
+---that in a session of its own, `agent_session_id`, in which it is asked to go on the next time.
+---@class callboard.ExternalSession
+---@field profile string
+---@field agentSessionId string
+---@field through integer
+---@field agent? string
 
 ---Why a turn did not complete: the same kinds as RPC errors, as data (PROTOCOL 5).
 ---@class callboard.Failure
@@ -1053,6 +1062,13 @@ local M = {}
 ---@class callboard.ModelUsage
 ---@field total callboard.UsageSum
 ---@field model? string
+
+---Something for the person that is no part of the conversation: what an agent did not say, or what was done
+---for want of something better. Not context, wakes nothing.
+---@class callboard.Notice
+---@field severity "info"|"warning"|"error"|string
+---@field title string
+---@field description? string
 
 ---The host that runs the session now, and the fence of its run.
 ---@class callboard.Owner
@@ -1840,7 +1856,8 @@ local M = {}
 
 ---@class callboard.SessionUnarchived
 
----Changes what is given; metadata are replaced as a whole. `burst_budget` null is as configured.
+---Changes what is given; metadata are replaced as a whole. `burst_budget` null is as configured, `effort`
+---null as the profile or the model has it.
 ---
 ---`if_unchanged_since` is the `headSeq` of the session as it was read: when its title, pin, metadata or burst
 ---budget were changed after that, nothing is changed now (sessionChanged). So who reads metadata, adds to
@@ -1854,6 +1871,7 @@ local M = {}
 ---@field model? string
 ---@field burstBudget? integer
 ---@field ifUnchangedSince? integer
+---@field effort? callboard.Effort
 ---@field idempotencyKey? string
 ---@field _meta? table<string, any>
 
@@ -2196,6 +2214,7 @@ local M = {}
 ---@field deliveries_dropped callboard.DeliveriesDropped
 ---@field directive callboard.Directive
 ---@field error callboard.Error
+---@field external_session callboard.ExternalSession
 ---@field group_message_delivered callboard.GroupMessageDelivered
 ---@field group_message_queued callboard.GroupMessageQueued
 ---@field group_task_claimed callboard.GroupTaskClaimed
@@ -2209,6 +2228,7 @@ local M = {}
 ---@field mode_changed callboard.ModeChanged
 ---@field model_changed callboard.ModelChanged
 ---@field model_retried callboard.ModelRetried
+---@field notice callboard.Notice
 ---@field peer_linked callboard.PeerLinked
 ---@field peer_message_dropped callboard.PeerMessageDropped
 ---@field peer_message_sent callboard.PeerMessageSent

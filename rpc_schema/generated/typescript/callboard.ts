@@ -51,6 +51,9 @@ export type DeliveryKind = Open<"directive" | "mention" | "peer" | "schedule" | 
 
 export type Effect = Open<"allow" | "ask" | "deny">;
 
+/** How much a model is to think before it answers, where it can be told. */
+export type Effort = Open<"low" | "medium" | "high">;
+
 export type EventId = string;
 
 export type FireId = string;
@@ -86,8 +89,6 @@ export type PromptOutcome = Open<"started" | "queued" | "steered" | "recorded">;
 export type ReportId = string;
 
 export type RetryMode = Open<"bounded" | "until_cancelled">;
-
-export type Risk = Open<"low" | "medium" | "high">;
 
 export type RuleId = string;
 
@@ -482,7 +483,7 @@ export interface Approval {
   createdAt: string;
   state?: ApprovalState;
   path?: AgentStep[];
-  risk?: Risk;
+  risk?: Effort;
   reason?: string | null;
   resolution?: Resolution | null;
   expiresAt?: string | null;
@@ -803,6 +804,17 @@ export interface EventReset {
   subscriptionId: SubscriptionId;
   reason: Open<"slow" | "store" | "shutdown">;
   resumeFrom: Cursor;
+}
+
+/**
+ * The agent `profile`, a program of its own, is told all that waited for it up to the event `through`. It keeps
+ * that in a session of its own, `agent_session_id`, in which it is asked to go on the next time.
+ */
+export interface ExternalSession {
+  profile: string;
+  agentSessionId: string;
+  through: number;
+  agent?: string | null;
 }
 
 /** Why a turn did not complete: the same kinds as RPC errors, as data (PROTOCOL 5). */
@@ -1259,6 +1271,16 @@ export interface ModelRetried {
 export interface ModelUsage {
   total: UsageSum;
   model?: string | null;
+}
+
+/**
+ * Something for the person that is no part of the conversation: what an agent did not say, or what was done
+ * for want of something better. Not context, wakes nothing.
+ */
+export interface Notice {
+  severity: Open<"info" | "warning" | "error">;
+  title: string;
+  description?: string | null;
 }
 
 /** The host that runs the session now, and the fence of its run. */
@@ -2194,7 +2216,8 @@ export interface SessionUnarchived {
 }
 
 /**
- * Changes what is given; metadata are replaced as a whole. `burst_budget` null is as configured.
+ * Changes what is given; metadata are replaced as a whole. `burst_budget` null is as configured, `effort`
+ * null as the profile or the model has it.
  *
  * `if_unchanged_since` is the `headSeq` of the session as it was read: when its title, pin, metadata or burst
  * budget were changed after that, nothing is changed now (sessionChanged). So who reads metadata, adds to
@@ -2209,6 +2232,7 @@ export interface SessionUpdateParams {
   model?: string | null;
   burstBudget?: number | null;
   ifUnchangedSince?: number | null;
+  effort?: Effort | null;
   idempotencyKey?: string | null;
   _meta?: JsonObject | null;
 }
@@ -2604,6 +2628,7 @@ export interface EventDataByType {
   deliveries_dropped: DeliveriesDropped;
   directive: Directive;
   error: Error;
+  external_session: ExternalSession;
   group_message_delivered: GroupMessageDelivered;
   group_message_queued: GroupMessageQueued;
   group_task_claimed: GroupTaskClaimed;
@@ -2617,6 +2642,7 @@ export interface EventDataByType {
   mode_changed: ModeChanged;
   model_changed: ModelChanged;
   model_retried: ModelRetried;
+  notice: Notice;
   peer_linked: PeerLinked;
   peer_message_dropped: PeerMessageDropped;
   peer_message_sent: PeerMessageSent;
@@ -2669,6 +2695,7 @@ export const EVENT_TYPES: readonly EventType[] = [
   "deliveries_dropped",
   "directive",
   "error",
+  "external_session",
   "group_message_delivered",
   "group_message_queued",
   "group_task_claimed",
@@ -2682,6 +2709,7 @@ export const EVENT_TYPES: readonly EventType[] = [
   "mode_changed",
   "model_changed",
   "model_retried",
+  "notice",
   "peer_linked",
   "peer_message_dropped",
   "peer_message_sent",

@@ -43,6 +43,7 @@ def version() -> int:
 
 def serve(
     *,
+    acp: Annotated[bool, Parameter(negative="")] = False,
     framing: Annotated[Literal["auto", "lsp", "ndjson"], Parameter()] = "auto",
     store: StoreOption | None = None,
 ) -> int:
@@ -52,6 +53,8 @@ def serve(
 
     Parameters
     ----------
+    acp
+        Speak the Agent Client Protocol, as Zed, JetBrains, CodeCompanion, avante, agent-shell and acpx do.
     framing
         `lsp`: Content-Length headers, as language servers have them; `ndjson`: one object a line;
         `auto`: the first byte decides.

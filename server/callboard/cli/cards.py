@@ -12,10 +12,10 @@ from callboard_rpc.approvals import (
     ToolCallSubject,
 )
 from callboard_rpc.common import FileChange
-from callboard_rpc.events import PlanUpdated, ToolCall, ToolResult
+from callboard_rpc.events import Notice, PlanUpdated, ToolCall, ToolResult
 
 from .terminal import block, line
-from .wording import STATUS_MARKS, duration, plural
+from .wording import NOTICE_MARKS, STATUS_MARKS, duration, plural
 
 _TAIL_LINES = 8
 _DIFF_LINES = 40
@@ -109,6 +109,15 @@ def plan(update: PlanUpdated) -> list[Text]:
         mark, style = _PLAN_MARKS.get(entry.status, ("☐", ""))
         shown.append(line((f"  {mark} ", style), (entry.content, style)))
     return shown
+
+
+def notice(told: Notice, label: str) -> list[Text]:
+    """What a person should know of the agent called `label`, or of the session where that is empty."""
+    mark, style = NOTICE_MARKS[told.severity]
+    head = line((f"{mark}: ", style), f"{label}: " if label else "", told.title)
+    if told.description is None or not told.description.strip():
+        return [head]
+    return [head, block(told.description, "dim", indent="    ")]
 
 
 def question(approval: Approval) -> list[Text]:

@@ -24,6 +24,7 @@ from callboard_rpc.events import (
     ModeChanged,
     ModelChanged,
     ModelRetried,
+    Notice,
     PlanUpdated,
     PromptUpdated,
     RoomHostChanged,
@@ -217,6 +218,8 @@ class Presenter:
             case Error(error=failure):
                 label = self.crew.label(event.session_id)
                 self._error(f"{label}: {failure.message}" if label else failure.message)
+            case Notice() as notice:
+                self._lines(cards.notice(notice, self.crew.label(event.session_id)))
             case TurnStarted(model=model, mode=mode, profile=profile):
                 self.model = model if own else self.model
                 if own and event.turn_id is not None and profile is not None:

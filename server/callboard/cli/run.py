@@ -240,7 +240,7 @@ async def _tell_of_the_model(client: Client, folder: Path, profile: str | None) 
         return  # it was chosen
     named = profile or settings.profile or "default"
     async for each in client.profiles.list(cwd=folder):
-        if each.name == named and each.model is not None:
+        if each.name == named and (each.model is not None or each.kind == "acp"):
             return  # this agent brings its own
     if info.model is None:
         raise CommandError(

@@ -15,6 +15,13 @@ STATUS_MARKS: dict[ToolStatus, tuple[str, str]] = {
 }
 """A sign and its colour for each status of a tool call."""
 
+NOTICE_MARKS: dict[str, tuple[str, str]] = {
+    "info": ("ℹ Note", "cyan"),
+    "warning": ("! Warning", "yellow"),
+    "error": ("✗ Error", "bold red"),
+}
+"""A sign with a word, and its colour, for each severity of a notice."""
+
 OUTCOME_WORDS: dict[str, tuple[str, str]] = {
     "completed": ("completed", "green"),
     "failed": ("failed", "bold red"),

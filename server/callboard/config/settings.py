@@ -272,6 +272,19 @@ class PeerSettings:
 
 
 @frozen(kw_only=True)
+class AcpSettings:
+    """Agents that are programs of their own, spoken to by the Agent Client Protocol."""
+
+    idle_s: float = number(
+        1800,
+        "Time after which an agent's program is ended that has nothing to do; it is started again with the next "
+        "prompt.",
+        minimum=1,
+        unit="seconds",
+    )
+
+
+@frozen(kw_only=True)
 class DraftSettings:
     """How often the unfinished answer of a running turn is saved: whichever comes first."""
 
@@ -332,6 +345,7 @@ class Settings:
     rooms: RoomSettings = field(factory=RoomSettings)
     schedules: ScheduleSettings = field(factory=ScheduleSettings)
     peers: PeerSettings = field(factory=PeerSettings)
+    acp: AcpSettings = field(factory=AcpSettings)
     draft: DraftSettings = field(factory=DraftSettings)
     log: LogSettings = field(factory=LogSettings)
     hooks: HookSettings = field(factory=HookSettings)
@@ -387,6 +401,7 @@ GROUPS: dict[str, type[Any]] = {
     "rooms": RoomSettings,
     "schedules": ScheduleSettings,
     "peers": PeerSettings,
+    "acp": AcpSettings,
     "draft": DraftSettings,
     "log": LogSettings,
     "hooks": HookSettings,

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from attrs import field, frozen
 
-from callboard_rpc.common import Failure, Json, Usage
+from callboard_rpc.common import Effort, Failure, Json, Usage
 
 StopReason: TypeAlias = Literal["end_turn", "tool_use", "max_tokens", "refusal", "other"]
 
@@ -109,7 +109,7 @@ class ModelRequest:
     allow_tools: bool = True
     max_output_tokens: int | None = None
     temperature: float | None = None
-    effort: Literal["low", "medium", "high"] | None = None
+    effort: Effort | None = None
     session_key: str | None = None
 
 

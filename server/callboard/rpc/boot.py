@@ -2,7 +2,8 @@
 
 Only this, `framing`, `wire`, `handshake` and orjson are loaded when the first frame is read. If it is
 a plainly valid ``initialize``, it is answered at once; anything else is handed on, unanswered, to the
-full server, which answers by the table of PROTOCOL 1.
+full server, which answers by the table of PROTOCOL 1. What an answer is depends on the protocol that is
+spoken (`Greet`); how it is waited for does not.
 """
 
 from collections.abc import Callable
@@ -31,6 +32,11 @@ class Boot(NamedTuple):
     ended: bool
 
 
+Greet = Callable[[bytes, Framing], "tuple[dict[str, Any], bytes] | None"]
+"""``greet(body, framing)``: the params of an ``initialize`` and the whole answer to it, or nothing when the
+message is not plainly a valid one."""
+
+
 def start(
     wire: Wire,
     handshake: Handshake,
@@ -38,7 +44,7 @@ def start(
     framing: Framing | None = None,
     frame_limit: int = DEFAULT_FRAME_LIMIT,
 ) -> Boot:
-    """Waits for the first frame and answers it if that is easy.
+    """Waits for the first frame of Callboard's own protocol and answers it if that is easy.
 
     Args:
         handshake: makes Callboard's part of the answer. If it raises, the full server calls it again
@@ -46,6 +52,23 @@ def start(
         framing: forced; ``None`` finds out by the first byte.
         frame_limit: bytes.
     """
+    return begin(
+        wire,
+        lambda body, framing: _answer(body, framing, handshake),
+        framing=framing,
+        frame_limit=frame_limit,
+    )
+
+
+def begin(
+    wire: Wire,
+    greet: Greet,
+    *,
+    framing: Framing | None = None,
+    frame_limit: int = DEFAULT_FRAME_LIMIT,
+) -> Boot:
+    """Waits for the first frame, and writes the answer that `greet` has for it. Whatever `greet` raises is
+    met again by the full server, which says so."""
     frames = FrameReader(limit=frame_limit, framing=framing)
     items: list[Item] = []
     ended = False
@@ -55,9 +78,10 @@ def start(
         items = frames.finish() if ended else frames.feed(data)
     if not items or not isinstance(items[0], Frame) or frames.framing is None:
         return Boot(frames, items, None, ended)
-    params, answer = _answer(items[0].body, frames.framing, handshake)
-    if params is None or answer is None:
+    greeted = _greeted(greet, items[0].body, frames.framing)
+    if greeted is None:
         return Boot(frames, items, None, ended)
+    params, answer = greeted
     try:
         wire.write(encode_frame(frames.framing, answer))
     except WireClosed:
@@ -65,23 +89,26 @@ def start(
     return Boot(frames, items[1:], params, ended)
 
 
+def _greeted(greet: Greet, body: bytes, framing: Framing) -> tuple[dict[str, Any], bytes] | None:
+    try:
+        return greet(body, framing)
+    except Exception:  # whatever it is, the full server meets it again and says so
+        return None
+
+
 def _answer(
     body: bytes, framing: Framing, handshake: Handshake
-) -> tuple[dict[str, Any] | None, bytes | None]:
-    """The params and the answer, or nothing when the message is not plainly valid."""
-    try:
-        message = orjson.loads(body)
-        if not _is_plain(message):
-            return None, None
-        params: dict[str, Any] = message["params"]
-        own: Any = options_of(params) or {}
-        version = choose_version(own.get("protocolVersions", (PROTOCOL_VERSION,)))
-        if version is None:
-            return None, None
-        result = build_answer(framing, version, handshake(params))
-        return params, orjson.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result})
-    except Exception:  # whatever it is, the full server meets it again and says so
-        return None, None
+) -> tuple[dict[str, Any], bytes] | None:
+    message = orjson.loads(body)
+    if not _is_plain(message):
+        return None
+    params: dict[str, Any] = message["params"]
+    own: Any = options_of(params) or {}
+    version = choose_version(own.get("protocolVersions", (PROTOCOL_VERSION,)))
+    if version is None:
+        return None
+    result = build_answer(framing, version, handshake(params))
+    return params, orjson.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result})
 
 
 Check = Callable[[Any], bool]

@@ -23,11 +23,12 @@ from callboard_rpc.version import SUPPORTED_VERSIONS
 
 from . import codec
 from .call import Call, Client, LspHooks, Served
-from .dispatcher import MAX_IN_FLIGHT, Dispatcher
+from .dispatcher import Dispatcher
 from .face import LspFace
 from .fault import Faults
 from .framing import Desync, Frame, FrameReader, Framing, Item, encode_frame
 from .handshake import Handshake, build_answer, choose_version, options_of
+from .intake import MAX_IN_FLIGHT
 from .lifecycle import EndReason, Phase
 from .outbound import Outbound, Outcome, Pressure
 

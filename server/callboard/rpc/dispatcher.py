@@ -17,11 +17,11 @@ from .call import Call, Handlers, Heed, Served
 from .calls import Caller, Calls, Done, error_message, result_message, run_all
 from .fault import Faults
 from .framing import Oversize, read_head
+from .intake import MAX_IN_FLIGHT
 from .lifecycle import hears_notification, judge_request
 
 logger = logging.getLogger("callboard.rpc")
 
-MAX_IN_FLIGHT = 256
 MAX_BATCH = 1000
 _RETRY_AFTER_MS = 500
 _LIFECYCLE = frozenset({"initialize", "shutdown"})

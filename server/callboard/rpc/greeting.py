@@ -10,7 +10,7 @@ from ..config.settings import FEATURES
 NAME: Final = "callboard"
 
 _PARTS = {"sessions": True, "approvals": True, "agents": True, "groups": True, "rooms": True,
-          "schedules": True, "acp": False}  # fmt: skip
+          "schedules": True, "acp": True}  # fmt: skip
 
 
 def version() -> str:

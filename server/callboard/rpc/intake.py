@@ -1,4 +1,4 @@
-"""Frames between the reader thread and the connection: dealt with in order, a few at a time.
+"""Frames between the reader thread and whoever deals with them: dealt with in order, a few at a time.
 
 Every request that is let in adds an answer to the outbound queue. So while that is flooded, the rest
 waits here, and behind that in the pipe: a client that only writes fills no memory. What it cancels
@@ -9,17 +9,18 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 from attrs import frozen
 
-from .connection import Connection
 from .framing import Item
 from .lifecycle import EndReason
 from .outbound import Outbound
 
 logger = logging.getLogger("callboard.rpc")
 
+MAX_IN_FLIGHT = 256
+"""Requests of a client that may have no answer yet."""
 _HELPING = 64
 
 
@@ -28,6 +29,19 @@ class _Post:
     items: deque[Item]
     at_end: bool
     taken: Callable[[], None]
+
+
+class Receiver(Protocol):
+    """Who deals with what was read."""
+
+    def receive(self, item: Item) -> Iterator[None]:
+        """Acts on one thing that was read, on one message of it with each step."""
+        ...
+
+    def urge(self, item: Item) -> bool:
+        """Looks at what has to wait for its turn: cancels what it cancels. Says whether it ends the
+        conversation."""
+        ...
 
 
 class Intake:
@@ -42,13 +56,13 @@ class Intake:
 
     def __init__(
         self,
-        connection: Connection,
+        receiver: Receiver,
         outbound: Outbound,
         *,
         spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], object],
         end: Callable[[EndReason], None],
     ) -> None:
-        self._connection = connection
+        self._receiver = receiver
         self._outbound = outbound
         self._spawn = spawn
         self._end = end
@@ -112,7 +126,7 @@ class Intake:
     def _urge(self, post: _Post) -> None:
         """Whoever leaves reads no answers: then all that is left is dealt with as it came."""
         for item in post.items:
-            self._ends = self._connection.urge(item) or self._ends
+            self._ends = self._receiver.urge(item) or self._ends
 
     def _step(self) -> None:
         post = self._posts[0]
@@ -124,7 +138,7 @@ class Intake:
             return
         try:
             if self._steps is None:
-                self._steps = self._connection.receive(post.items.popleft())
+                self._steps = self._receiver.receive(post.items.popleft())
             next(self._steps)
         except StopIteration:
             self._steps = None

@@ -1,55 +1,45 @@
-"""Pending approvals, brought to a client that declared that it can ask its person.
+"""Pending approvals, brought to a client that can ask its person, whatever protocol it speaks.
 
-An approval is an entity first and a question second: it is offered to every such client whose
-subscriptions cover its session or that one's root, once per connection; whatever becomes of the question,
-the approval stays until an answer is committed, and then every other question is taken back.
+An approval is an entity first and a question second: it is offered to every such client that follows its
+session or that one's root, once per connection; whatever becomes of the question, the approval stays until
+an answer is committed, and then every other question is taken back.
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeAlias
 
-from callboard_rpc.approvals import Approval, ApprovalRequestParams, ApprovalRequestResult
+from callboard_rpc.approvals import Approval, ApprovalRequestResult
 from callboard_rpc.common import Actor
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import ApprovalDecision, ApprovalRequest, SessionDeleted
 
 from ..host import Host
 from ..log.record import Record
-from ..log.retrying import delays, may_pass
+from ..log.retrying import delays, insist, may_pass
 from ..log.scope import APPROVAL_TYPES, Filter
-from .connection import Connection, ConnectionClosed, PeerError
-from .subscriptions import Subscription, Subscriptions
 
-T = TypeVar("T")
+Covers: TypeAlias = Callable[[str, str], bool]
+"""``covers(session_id, root_id)``: whether a client is asked what this session asks."""
+Ask: TypeAlias = Callable[[Approval], Awaitable[ApprovalRequestResult | None]]
+"""Asks a client's person. None, or a result without an option, leaves the approval to others. Cancelling
+it takes the question back."""
 
 _log = logging.getLogger(__name__)
 
+_READING = "approvals could not be read"
 _WATCHED = Filter(types=frozenset({*APPROVAL_TYPES, "session_deleted"}))
-
-
-async def _insist(read: Callable[[], Awaitable[T]]) -> T:
-    """What `read` returns, however often the store fails: whoever follows it goes on where it was."""
-    for delay in delays():
-        try:
-            return await read()
-        except Exception as fault:
-            _log.warning("approvals could not be read: %s", fault)
-        await asyncio.sleep(delay)
-    raise AssertionError  # the delays have no end
 
 
 class Offers:
     """Asks one client. `actor` is who answers through it."""
 
-    def __init__(
-        self, host: Host, connection: Connection, subscriptions: Subscriptions, *, actor: Actor
-    ) -> None:
+    def __init__(self, host: Host, *, covers: Covers, ask: Ask, actor: Actor) -> None:
         self._host = host
-        self._connection = connection
-        self._subscriptions = subscriptions
+        self._covers = covers
+        self._ask_person = ask
         self._actor = actor
         self._asked: dict[str, asyncio.Task[None]] = {}
         self._sessions: dict[str, set[str]] = {}
@@ -57,7 +47,6 @@ class Offers:
         self._done: set[str] = set()
         """Approvals that have ended, and sessions that are gone."""
         self._tasks: set[asyncio.Task[None]] = set()
-        subscriptions.on_live = self._subscribed
 
     def start(self) -> None:
         self._keep(self._follow())
@@ -73,17 +62,21 @@ class Offers:
         if not task.cancelled() and task.exception() is not None:
             _log.error("a client is not asked any more as it should be", exc_info=task.exception())
 
-    def _subscribed(self, subscription: Subscription) -> None:
-        self._keep(self._offer_pending(subscription))
+    def look(self, covers: Covers, *, again: bool = False) -> None:
+        """Asks what waits already where the client has begun to look; `again`, what it was asked before and
+        has left open, too."""
+        self._keep(self._offer_pending(covers, again))
 
-    async def _offer_pending(self, subscription: Subscription) -> None:
-        """What waits already, in what a new subscription covers (interrupts-and-peers 59)."""
+    async def _offer_pending(self, covers: Covers, again: bool) -> None:
+        """What waits already, in what is followed from now on (interrupts-and-peers 59)."""
         after: int | None = 0
         while after is not None:
             page = partial(self._host.approvals.page, state="pending", after=after)
-            pending, after = await _insist(page)
+            pending, after = await insist(page, _READING)
             for approval in pending:
-                if subscription.offers(approval.session_id, approval.root_id):
+                if covers(approval.session_id, approval.root_id):
+                    if again:
+                        self._forget(approval.approval_id)
                     self._offer(approval)
 
     async def _follow(self) -> None:
@@ -93,7 +86,7 @@ class Offers:
         while True:
             await log.moved(position)
             head = log.head
-            while records := await _insist(partial(log.page, _WATCHED, after=position)):
+            while records := await insist(partial(log.page, _WATCHED, after=position), _READING):
                 for record in records:
                     self._heard(record)
                 position = records[-1].pos
@@ -103,9 +96,7 @@ class Offers:
         match record.value:
             case ApprovalRequest(approval=approval):
                 # without a fence it is history from a file, and was decided long ago
-                if record.fence and self._subscriptions.offers(
-                    approval.session_id, approval.root_id
-                ):
+                if record.fence and self._covers(approval.session_id, approval.root_id):
                     self._offer(approval)
             case ApprovalDecision(approval_id=approval_id):
                 self._take_back(record.session_id, approval_id)
@@ -126,6 +117,12 @@ class Offers:
         if question is not None:
             question.cancel()
 
+    def _forget(self, approval_id: str) -> None:
+        """A question that was left open may be asked once more."""
+        asked = self._asked.get(approval_id)
+        if asked is not None and asked.done():
+            del self._asked[approval_id]
+
     def _offer(self, approval: Approval) -> None:
         if approval.approval_id in self._asked:
             return
@@ -135,15 +132,8 @@ class Offers:
         self._sessions.setdefault(approval.session_id, set()).add(approval.approval_id)
 
     async def _ask(self, approval: Approval) -> None:
-        await self._subscriptions.holds.until_told(approval.turn_id)
-        try:
-            answer: ApprovalRequestResult = await self._connection.request(
-                "approval/request", ApprovalRequestParams(approval=approval), timeout=None
-            )
-        except (PeerError, ConnectionClosed) as error:
-            _log.info("approval %s was not answered here: %s", approval.approval_id, error)
-            return
-        if answer.defer or answer.option_id is None:
+        answer = await self._ask_person(approval)
+        if answer is None or answer.defer or answer.option_id is None:
             return
         await self._answer(approval.approval_id, answer.option_id, answer.feedback)
 

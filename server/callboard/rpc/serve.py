@@ -14,10 +14,13 @@ from .handshake import options_of
 from .wire import Wire, WireClosed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..config import Settings
     from ..log.ids import IdSource
     from ..log.store import Store
 
-USAGE = "usage: callboard serve [--framing auto|lsp|ndjson] [--store PATH]"
+USAGE = "usage: callboard serve [--acp | --framing auto|lsp|ndjson] [--store PATH]"
 
 
 def client_config(params: dict[str, Any]) -> dict[str, Any] | None:
@@ -40,23 +43,11 @@ class Opening:
 
     def handshake(self, params: dict[str, Any]) -> dict[str, Any]:
         """Raises the store's own errors: they are the answer to ``initialize``."""
-        from pathlib import Path
-
-        from ..config import load, store_path, user_config_dir
-        from ..log.clock import utc_now
-        from ..log.ids import IdSource
-        from ..log.store import open_store
         from .greeting import greeting
 
-        environ = dict(os.environ)
-        given = client_config(params)
-        settings = load(environ, user_config_dir(environ), client=given).settings
-        limits = settings.limits
-        ids = IdSource()
-        host_id = ids.new("host")
-        store = open_store(Path(store_path(settings)), ids=ids, now=utc_now)
-        try:
-            answer = greeting(
+        def answer(store: "Store", host_id: str, settings: "Settings") -> dict[str, Any]:
+            limits = settings.limits
+            return greeting(
                 store_id=store.store_id,
                 host_id=host_id,
                 head=f"{store.store_id}.{store.head()}",
@@ -71,17 +62,48 @@ class Opening:
                     "agentsRunning": settings.agents.max_running,
                 },
             )
+
+        return self.open(client_config(params), answer)
+
+    def open(
+        self,
+        given: dict[str, Any] | None,
+        answer: "Callable[[Store, str, Settings], dict[str, Any]]",
+    ) -> dict[str, Any]:
+        """Opens the store by the configuration that a client has `given`, and keeps it if it can be
+        answered. Raises the store's own errors."""
+        from pathlib import Path
+
+        from ..config import load, store_path, user_config_dir
+        from ..log.clock import utc_now
+        from ..log.ids import IdSource
+        from ..log.store import open_store
+
+        environ = dict(os.environ)
+        settings = load(environ, user_config_dir(environ), client=given).settings
+        ids = IdSource()
+        host_id = ids.new("host")
+        store = open_store(Path(store_path(settings)), ids=ids, now=utc_now)
+        try:
+            answered = answer(store, host_id, settings)
         except BaseException:
             store.close()  # the next to ask may mean another one
             raise
         self.store, self.ids, self.host_id = store, ids, host_id
-        self.frame_limit = limits.frame_bytes
-        return answer
+        self.frame_limit = settings.limits.frame_bytes
+        return answered
 
 
-def _framing(argv: list[str]) -> Framing | None:
-    """The framing that was asked for. Raises `ValueError` with what is wrong with the words."""
+class _Words:
+    """What stands behind ``callboard serve``."""
+
     framing: Framing | None = None
+    acp = False
+
+
+def _words(argv: list[str]) -> _Words:
+    """What was asked for. Raises `ValueError` with what is wrong with the words."""
+    words = _Words()
     rest = list(argv)
     while rest:
         word = rest.pop(0)
@@ -95,20 +117,22 @@ def _framing(argv: list[str]) -> Framing | None:
                 if name == "--store":
                     os.environ["CALLBOARD_STORE"] = value
                 elif value in ("lsp", "ndjson"):
-                    framing = value
+                    words.framing = value
                 elif value != "auto":
                     raise ValueError(f"--framing is auto, lsp or ndjson, not {value!r}")
             case "--acp":
-                raise ValueError("this version does not speak the Agent Client Protocol yet")
+                words.acp = True
             case _:
                 raise ValueError(f"{word!r} is not an option of serve")
-    return framing
+    if words.acp and words.framing == "lsp":
+        raise ValueError("--acp speaks one JSON object a line, and has no other framing")
+    return words
 
 
 def main(argv: list[str]) -> int:
     """Serves until the client is gone; returns the exit code."""
     try:
-        framing = _framing(argv)
+        words = _words(argv)
     except ValueError as wrong:
         sys.stderr.write(f"callboard serve: {wrong}\n{USAGE}\n")
         return 2
@@ -118,7 +142,11 @@ def main(argv: list[str]) -> int:
         sys.stderr.write(f"callboard serve: {closed}\n")
         return 1
     opening = Opening()
-    started = boot.start(wire, opening.handshake, framing=framing)
+    if words.acp:
+        from ..acp.agent.serve import serve
+
+        return serve(wire, opening)
+    started = boot.start(wire, opening.handshake, framing=words.framing)
     from .service import run
 
     return run(wire, started, opening)

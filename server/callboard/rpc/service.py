@@ -1,7 +1,6 @@
 """The server behind ``callboard serve``, once ``initialize`` is answered: a host, and its one client."""
 
 import asyncio
-import gc
 import logging
 import os
 import sys
@@ -9,16 +8,15 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from callboard_rpc.common import Actor
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.methods import METHODS
 
-from ..host import Environment, Host, open_host
+from ..host import Environment, Host
 from ..log.ids import IdSource
-from ..log.redact import RedactingFilter, Redactor
+from ..log.redact import Redactor
 from ..log.retrying import may_pass
 from ..tools.environment import secret_values
 from . import loop
@@ -41,11 +39,13 @@ from .handlers import (
 )
 from .handlers.client import Clients, ClientState
 from .handlers.remade import remakes
+from .hosting import log_to_stderr, opened_host, warm
 from .idempotency import StoredAnswers
 from .lifecycle import EndReason
 from .offers import Offers
+from .questions import asking
 from .server import serve_connection
-from .subscriptions import Subscriptions
+from .subscriptions import Subscription, Subscriptions
 from .wire import Wire
 
 if TYPE_CHECKING:
@@ -71,9 +71,6 @@ _SERVED = (
 _AGAIN_S = 1.0
 """How long a host that could not be opened is not tried again."""
 
-_WARM_AFTER_S = 0.3
-"""What a client asks for right after the start goes first."""
-
 
 def handlers_of(host: Host, clients: Clients) -> dict[str, Handler | Heed]:
     """Every method of this server: its own, and those that features bring."""
@@ -83,7 +80,7 @@ def handlers_of(host: Host, clients: Clients) -> dict[str, Handler | Heed]:
         **transfer.handlers(host, clients),
         **history.handlers(host, clients),
         **approvals.handlers(host),
-        **agents.handlers(host, clients),
+        **agents.handlers(host, clients.held),
         **groups.handlers(host),
         **rooms.handlers(host),
         **schedules.handlers(host),
@@ -98,9 +95,7 @@ def handlers_of(host: Host, clients: Clients) -> dict[str, Handler | Heed]:
 
 def run(wire: Wire, boot: Boot, opening: "Opening") -> int:
     """Runs the event loop until the client is gone; returns the exit code."""
-    logging.basicConfig(
-        stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s", level=logging.WARNING
-    )
+    log_to_stderr()
     return loop.run(_main(wire, boot, opening))
 
 
@@ -176,27 +171,12 @@ class _Reception:
             host.log, days=host.settings.store.idempotency_days, remakes=remakes(host)
         )
         host.spawn(answers.prune, "pruning of stored answers")
-        host.spawn(lambda: _warm(host), "warm-up")
+        host.spawn(lambda: warm(host), "warm-up")
         return Served(handlers=handlers_of(host, clients), replay=answers)
 
     async def _opened(self, connection: Connection) -> Host:
         environment = Environment.of_process(connection.client.config)
-        opening = self._opening
-        store, opening.store = (
-            opening.store,
-            None,
-        )  # whoever fails closes it; the next one opens its own
-        host = await self._stack.enter_async_context(
-            open_host(environment, store=store, ids=opening.ids, host_id=opening.host_id)
-        )
-        logging.getLogger().setLevel(host.settings.log.level.upper())
-        if host.settings.log.file is not None:
-            _log_into(host.settings.log.file)
-        for warning in host.warnings:
-            _log.warning("%s", warning)
-        for handler in logging.getLogger().handlers:
-            handler.addFilter(RedactingFilter(host.redactor))
-        return host
+        return await self._stack.enter_async_context(opened_host(environment, self._opening))
 
     def closed(self, connection: Connection, reason: str) -> None:
         state = None if self._clients is None else self._clients.pop(id(connection))
@@ -208,23 +188,6 @@ class _Reception:
             await self._host.stop(f"the client is gone ({reason})")
 
 
-def _log_into(place: str) -> None:
-    """Has the server's log written to a file of the user's own, instead of stderr."""
-    try:
-        path = Path(place).expanduser()
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
-        handler = logging.FileHandler(path, encoding="utf-8", errors="replace")
-    except (OSError, ValueError, RuntimeError) as fault:
-        _log.warning("log.file cannot be written, so the log stays here: %s", fault)
-        return
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    root = logging.getLogger()
-    for each in root.handlers[:]:
-        root.removeHandler(each)
-    root.addHandler(handler)
-
-
 def _state(host: Host, connection: Connection) -> ClientState:
     subscriptions = Subscriptions(host, connection, window=host.settings.limits.window)
     offers: Offers | None = None
@@ -232,16 +195,19 @@ def _state(host: Host, connection: Connection) -> ClientState:
     if client.capabilities.approvals:
         name = client.info.name if client.info else None
         actor = Actor(kind="client", id=client.client_id, name=name)
-        offers = Offers(host, connection, subscriptions, actor=actor)
+        offers = Offers(
+            host,
+            covers=subscriptions.offers,
+            ask=asking(connection, subscriptions.holds),
+            actor=actor,
+        )
+        subscriptions.on_live = _look_with(offers)
         offers.start()
     return ClientState(subscriptions=subscriptions, offers=offers)
 
 
-async def _warm(host: Host) -> None:
-    """Loads what the first turn needs before it comes; then the collector need not walk the code."""
-    await asyncio.sleep(_WARM_AFTER_S)
-    await asyncio.to_thread(host.catalog.warm)
-    gc.freeze()
+def _look_with(offers: Offers) -> Callable[[Subscription], None]:
+    return lambda subscription: offers.look(subscription.offers)
 
 
 async def _leave(state: ClientState) -> None:

@@ -17,6 +17,7 @@ from callboard_rpc.common import Cursor, SubscriptionId
 from callboard_rpc.streams import SubscribeParams, SubscribeResult
 
 from ..host import Host
+from ..log.onward import onward
 from ..log.record import Record
 from ..log.scope import Filter
 from ..turns.deltas import Delta
@@ -157,30 +158,13 @@ class Subscription:
 
     async def _next(self) -> tuple[list[Record], int]:
         """What comes next, at most a batch, and the position that it reaches."""
-        log = self._host.log
-        # a page may hold what was committed and is not published yet: never go back behind it
-        head = max(log.head, self.position)
-        recent = log.recent(self.position)
-        if recent is not None:
-            wanted: list[Record] = []
-            size = 0
-            for record in recent:
-                if not self.filter.admits(record):
-                    continue
-                if len(wanted) == self._max_batch or (wanted and size + record.size > _BATCH_BYTES):
-                    return wanted, wanted[-1].pos
-                wanted.append(record)
-                size += record.size
-            return wanted, head
-        records = await log.page(
-            self.filter, after=self.position, limit=self._max_batch, max_bytes=_BATCH_BYTES
+        return await onward(
+            self._host.log,
+            self.filter,
+            self.position,
+            limit=self._max_batch,
+            max_bytes=_BATCH_BYTES,
         )
-        if not records:
-            return [], head
-        last = records[-1].pos
-        # a page may have ended by its size, so that its length does not tell whether more follows
-        more = len(records) == self._max_batch or await log.page(self.filter, after=last, limit=1)
-        return records, last if more else max(head, last)
 
     async def _room(self) -> bool:
         """Waits for the window; False when the client is hopelessly behind in what it asked for: what

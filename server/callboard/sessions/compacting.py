@@ -42,6 +42,12 @@ class Compacting:
         settings = services.settings(state.cwd)
         agent = state.room.answers() or state.profile
         profile = services.profiles(state.cwd).get(agent)
+        if profile.kind != "builtin":
+            raise CallboardError(
+                "modelUnavailable",
+                f"{profile.name!r} is an agent with a context of its own, which it keeps small by itself; "
+                "many of them know /compact as a prompt",
+            )
         model = await services.catalog.resolve(
             state.model or profile.model, text_tool_calls=profile.text_tool_calls
         )

@@ -3,7 +3,7 @@
 import attrs
 from attrs import define, field, frozen
 
-from callboard_rpc.common import Actor, Usage
+from callboard_rpc.common import Actor, Effort, Usage
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import Author
 
@@ -44,6 +44,7 @@ class SessionContext:
     author: Author
     actor: Actor
     max_output_tokens: int | None = None
+    effort: Effort | None = None
     lifecycle: Lifecycle = NO_HOOKS
     speaker: str | None = None
     """The agent that reads it, where there may be others."""
@@ -80,6 +81,7 @@ class SessionContext:
             messages=messages,
             tools=self.tools,
             max_output_tokens=self.max_output_tokens,
+            effort=self.effort,
             session_key=self.grant.session_id,
         )
 

@@ -36,6 +36,7 @@ from callboard_rpc.events import (
     Message,
     ModeChanged,
     ModelChanged,
+    Notice,
     PeerLinked,
     PeerMessageDropped,
     PeerMessageSent,
@@ -58,6 +59,7 @@ from callboard_rpc.sessions import Session
 
 _SPECIAL = re.compile(r"([\\`*{}\[\]<>#|~]|(?<!\w)_|_(?!\w))")
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})(.*)$")
+_SEVERITIES = {"info": "Note", "warning": "Warning", "error": "Error"}
 _BOXES = {"completed": "[x]", "in_progress": "[ ]", "pending": "[ ]"}
 
 
@@ -110,6 +112,9 @@ def section(data: EventData | UnknownData, known: Known) -> str:
                 for entry in entries
             ]
             return "**Plan**\n\n" + "\n".join(lines) + "\n\n"
+        case Notice(severity=severity, title=title, description=description):
+            said = (inline(title), inline(description or ""))
+            return _aside(f"{_SEVERITIES[severity]}: {' — '.join(filter(None, said))}")
         case ModeChanged(mode=mode):
             return _aside(f"The mode is now {inline(mode)}.")
         case ModelChanged(model=model):

@@ -1,9 +1,12 @@
 """The fields of a profile's front matter, and what may stand in each."""
 
+import re
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias, cast
 
 from callboard_rpc.common import Limits
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class ProfileFault(ValueError):
@@ -81,6 +84,20 @@ def _command(value: Any) -> dict[str, Any]:
     return {"command": tuple(cast("list[str]", words))}
 
 
+def _env(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ProfileFault("expected variables of the environment: NAME: text")
+    env: dict[str, str] = {}
+    for key, item in cast("dict[Any, Any]", value).items():
+        name = str(key)
+        if not _VARIABLE.fullmatch(name):
+            raise ProfileFault(f"{name[:64]!r} is no name of a variable")
+        if not isinstance(item, str | int | float) or isinstance(item, bool) or "\x00" in str(item):
+            raise ProfileFault(f"{name}: expected a text")
+        env[name] = str(item)
+    return {"env": env}
+
+
 def _flag(name: str) -> _Reader:
     def read(value: Any) -> dict[str, Any]:
         if not isinstance(value, bool):
@@ -118,10 +135,12 @@ READERS: Final[dict[str, _Reader]] = {
     "model": _text("model", 200),
     "tools": _words("tools"),
     "mode": _one_of("mode", ("ask", "plan", "work")),
+    "effort": _one_of("effort", ("low", "medium", "high")),
     "limits": _limits,
     "context": _context,
     "context.tools": _one_of("context_tools", ("replay", "audit")),
     "text_tool_calls": _flag("text_tool_calls"),
     "kind": _one_of("kind", ("builtin", "acp")),
     "command": _command,
+    "env": _env,
 }

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeAlias
 import attrs
 from attrs import field, frozen
 
-from callboard_rpc.common import Limits, Mode
+from callboard_rpc.common import Effort, Limits, Mode
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.server import ProfileInfo
 
@@ -52,8 +52,10 @@ class Profile:
     path: str | None = None
     kind: Literal["builtin", "acp"] = "builtin"
     command: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(factory=dict[str, str])
     model: str | None = None
     mode: Mode | None = None
+    effort: Effort | None = None
     tools: tuple[str, ...] | None = None
     limits: Limits | None = None
     context_tools: ContextTools | None = None
@@ -233,6 +235,10 @@ def _complete(profile: Profile) -> Profile:
         raise ProfileFault("command: an agent of kind acp needs the command that starts it")
     if profile.command and profile.kind != "acp":
         raise ProfileFault("command: only an agent of kind acp has a command; add kind: acp")
+    if profile.env and profile.kind != "acp":
+        raise ProfileFault("env: only an agent of kind acp has an environment; add kind: acp")
+    if profile.kind == "acp" and (profile.tools is not None or profile.model is not None):
+        raise ProfileFault("tools, model: an agent of kind acp has its own; leave them out")
     if profile.description:
         return profile
     first = next(
@@ -254,6 +260,7 @@ def _narrowed(profile: Profile, base: Profile) -> Profile:
         prompt=profile.prompt or base.prompt,
         model=profile.model or base.model,
         mode=_narrower_mode(profile.mode, base.mode),
+        effort=profile.effort or base.effort,
         tools=_common(profile.tools, base.tools),
         limits=_lower(profile.limits, base.limits),
         context_tools=profile.context_tools or base.context_tools,

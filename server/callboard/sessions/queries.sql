@@ -276,3 +276,17 @@ SELECT coalesce(json_extract(e.data, '$.profile'), s.profile) FROM turns t
 JOIN sessions s ON s.session_id = t.session_id
 JOIN events e ON e.session_id = t.session_id AND e.seq = t.started_seq
 WHERE t.turn_id = ?;
+
+-- name: external_session
+SELECT agent_session_id, through FROM external_sessions WHERE session_id = ? AND profile = ?;
+
+-- name: set_external_session
+INSERT INTO external_sessions (session_id, profile, agent_session_id, through) VALUES (?, ?, ?, ?)
+ON CONFLICT (session_id, profile) DO UPDATE
+SET agent_session_id = excluded.agent_session_id, through = excluded.through;
+
+-- name: rewind_external
+DELETE FROM external_sessions WHERE session_id = ? AND through >= ?;
+
+-- name: forget_external
+DELETE FROM external_sessions WHERE session_id = ?;

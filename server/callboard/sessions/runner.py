@@ -4,6 +4,7 @@ import asyncio
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +45,10 @@ from ..turns.turn import Left, Turn
 from ..turns.usage import add
 from . import prompt_log
 from .beginning import Begun
+from .buffers import OpenBuffers
 from .cache import SessionCache
 from .context import ContextSettings, SessionContext
+from .driving import Driver, Driving, Unasked, Untold
 from .instructions import read_instructions
 from .permissions import Permits, time_to_answer_s
 from .profiles import Profile, ProfileBook
@@ -82,6 +85,9 @@ class Services:
     completion: Sequence[CompletionHook]
     lifecycle: HookSpace
     tool_services: Mapping[str, Any]
+    drivers: Mapping[str, Driver]
+    """Who drives the turns of profiles of a kind, where that is no model."""
+    buffers: OpenBuffers
 
 
 class SessionBlobs:
@@ -138,8 +144,13 @@ class TurnRunner:
         settings = services.settings(state.cwd)
         profile = services.profiles(state.cwd).get(begun.profile)
         workspace = _workspace(state)
-        model = await services.catalog.resolve(
-            state.model or profile.model, text_tool_calls=profile.text_tool_calls
+        driver = self._driver(profile)
+        model = (
+            Unasked(profile)
+            if driver is not None
+            else await services.catalog.resolve(
+                state.model or profile.model, text_tool_calls=profile.text_tool_calls
+            )
         )
         scope = narrow(None if profile.tools is None else frozenset(profile.tools), state.tools)
         above = await services.cache.above(state)
@@ -175,10 +186,12 @@ class TurnRunner:
         environment = self._environment(tuple(settings.tools.environment_allow))
         blobs = SessionBlobs(services.log, live.session_id)
 
-        def context_of(call_id: CallId) -> ToolContext:
+        def mode() -> Mode:
             known = (services.cache.read(each) for each in (live.session_id, *above))
             modes: list[Mode] = [ceiling, *(each.mode for each in known if each is not None)]
+            return narrowest(modes if len(modes) > 1 else (ceiling, state.mode))
 
+        def context_of(call_id: CallId) -> ToolContext:
             def emit(text: str) -> None:
                 live.touch()
                 numbering.publish(call_id, "tool_output", text)
@@ -189,7 +202,7 @@ class TurnRunner:
                 turn=live.turn_id,
                 fence=live.grant.fence,
                 call_id=call_id,
-                mode=narrowest(modes if len(modes) > 1 else (ceiling, state.mode)),
+                mode=mode(),
                 emit=emit,
                 blobs=blobs,
                 environment=environment,
@@ -197,6 +210,7 @@ class TurnRunner:
                 output_limit_bytes=settings.tools.output_bytes,
                 services=services.tool_services,
                 profile=profile.name,
+                buffers=services.buffers.of(live.session_id, state.root_id),
             )
 
         def expires_at() -> str | None:
@@ -228,26 +242,46 @@ class TurnRunner:
         tools = services.registry.specs(scope) if model.card.supports_tools else ()
         limits = turn_limits(settings, profile.limits, begun.limits)
         sections = prompt_sections(profile, settings, workspace, others=_others(state, name))
-        prompt_log.note(live.session_id, live.turn_id, sections, tools, services.redactor)
-        context = SessionContext(
-            log=services.log,
-            cache=services.cache,
-            grant=live.grant,
-            model=model,
-            system=prompt_log.joined(sections),
-            tools=tools,
-            settings=ContextSettings(
-                tools=tools_in_context(state, profile, settings),
-                window=model.card.context_window or settings.context.window_default,
-                reserved_output=settings.context.reserved_output,
-                compact_at=settings.context.compact_at,
-            ),
-            author=author,
-            actor=actor,
-            max_output_tokens=model.card.max_output_tokens,
-            lifecycle=hooks,
-            speaker=name if state.parent_id is None else None,
-            of_several=is_shared(state),
+        speaker = name if state.parent_id is None else None
+        drive = None
+        if driver is None:
+            prompt_log.note(live.session_id, live.turn_id, sections, tools, services.redactor)
+        else:
+            driving = Driving(
+                profile=profile,
+                state=state,
+                workspace=workspace,
+                mode=mode,
+                context_of=context_of,
+                notes=tuple(sections[each] for each in ("profile", "instructions", "room")),
+                speaker=speaker,
+                resumed=begun.resumed,
+            )
+            drive = partial(driver, driving)
+        context = (
+            Untold()
+            if driver is not None
+            else SessionContext(
+                log=services.log,
+                cache=services.cache,
+                grant=live.grant,
+                model=model,
+                system=prompt_log.joined(sections),
+                tools=tools,
+                settings=ContextSettings(
+                    tools=tools_in_context(state, profile, settings),
+                    window=model.card.context_window or settings.context.window_default,
+                    reserved_output=settings.context.reserved_output,
+                    compact_at=settings.context.compact_at,
+                ),
+                author=author,
+                actor=actor,
+                max_output_tokens=model.card.max_output_tokens,
+                effort=state.effort or profile.effort,
+                lifecycle=hooks,
+                speaker=speaker,
+                of_several=is_shared(state),
+            )
         )
         return Turn(
             live=live,
@@ -269,7 +303,21 @@ class TurnRunner:
             draft_interval_ms=settings.draft.interval_ms,
             draft_bytes=settings.draft.bytes,
             left=await left_of(services.log, live) if begun.resumed else Left(),
+            drive=drive,
         )
+
+    def _driver(self, profile: Profile) -> Driver | None:
+        """Who drives the turns of a profile; None is the loop over its model."""
+        if profile.kind == "builtin":
+            return None
+        driver = self._services.drivers.get(profile.kind)
+        if driver is None:
+            raise CallboardError(
+                "profileNotFound",
+                f"the profile {profile.name!r} is an agent of kind {profile.kind}, which nobody here can "
+                "run; use another profile, or another server",
+            )
+        return driver
 
 
 async def left_of(log: Log, live: LiveTurn) -> Left:

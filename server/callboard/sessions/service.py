@@ -13,6 +13,7 @@ from callboard_rpc.common import (
     UNSET,
     Actor,
     Content,
+    Effort,
     HostId,
     Json,
     Limits,
@@ -172,6 +173,7 @@ class Sessions:
         model: str | Unset | None,
         burst_budget: int | Unset | None = UNSET,
         if_unchanged_since: int | None = None,
+        effort: Effort | Unset | None = UNSET,
     ) -> Session:
         """Changes what is given; a turn that runs sees the new mode at its next call.
 
@@ -185,6 +187,8 @@ class Sessions:
             changes["metadata"] = all_well_formed(metadata)
         if not isinstance(burst_budget, Unset):
             changes["burstBudget"] = burst_budget
+        if not isinstance(effort, Unset):
+            changes["effort"] = effort
 
         def commit(tx: Transaction) -> None:
             _must_exist(tx, session_id)

@@ -6,7 +6,7 @@ from typing import Any, Final
 import attrs
 from attrs import frozen
 
-from callboard_rpc.common import Mode, TextContent
+from callboard_rpc.common import Effort, Mode, TextContent
 from callboard_rpc.events import (
     AgentSpawned,
     MemberAdded,
@@ -81,6 +81,7 @@ class SessionState:
     mode: Mode
     model: str | None = None
     title: str | None = None
+    effort: Effort | None = None
     parent_id: str | None = None
     depth: int = 0
     directories: tuple[str, ...] = ()
@@ -161,7 +162,7 @@ def apply(state: SessionState | None, event: Any) -> SessionState | None:
         case Message() if state.title is None:
             return attrs.evolve(state, title=title_from(event))
         case SessionUpdated(changes=changes):
-            known = {key: changes[key] for key in ("title", "pinned") if key in changes}
+            known = {key: changes[key] for key in ("title", "pinned", "effort") if key in changes}
             return attrs.evolve(state, room=room_after(state.room, event), **known)
         case ModeChanged(mode=mode):
             return attrs.evolve(state, mode=mode)

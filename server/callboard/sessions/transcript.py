@@ -51,6 +51,9 @@ from .rewound import living
 
 ToolContextMode: TypeAlias = Literal["replay", "audit"]
 
+Said: TypeAlias = Message | Directive | Summary | ScheduleFired
+"""What is said to an agent."""
+
 SUMMARY_INTRODUCTION = "Summary of the conversation so far:\n\n"
 
 
@@ -60,7 +63,7 @@ class _Said:
 
     pos: int
     record: Record
-    value: Message | Directive | Summary | ScheduleFired
+    value: "Said"
     turn_id: str | None = None
     """The only turn that it is for."""
     made: UserMessage | None = None
@@ -246,6 +249,55 @@ class Transcript:
                 entry.value = attrs.evolve(entry.value, content=update.content)
                 entry.made = None
 
+    def said_since(self, seq: int, *, turn_id: str, speaker: str | None) -> "list[Said | str]":
+        """What was said to an agent after `seq`, in order, for one that remembers what came before: values as
+        they are, and what other members have said in their frame. Its own words are not among them."""
+        out: list[Said | str] = []
+        for entry in self._entries:
+            if entry.pos <= seq:
+                continue
+            match entry:
+                case _Said(turn_id=only) if only is not None and only != turn_id:
+                    pass  # it was for another turn
+                case _Said(value=value):
+                    out.append(value)
+                case _Answered() if speaker is not None and entry.speaker not in (None, speaker):
+                    out.extend(
+                        b.text for m in _heard(entry) for b in m.blocks if isinstance(b, Text)
+                    )
+                case _:
+                    pass
+        return out
+
+    def last_said(self, *, speaker: str | None) -> int:
+        """The place of the newest thing that was said to an agent; 0 when nothing was."""
+        for entry in reversed(self._entries):
+            other = speaker is not None and isinstance(entry, _Answered)
+            if isinstance(entry, _Said) or (other and entry.speaker not in (None, speaker)):
+                return entry.pos
+        return 0
+
+    def spoken_through(self, seq: int, *, speaker: str | None) -> list[tuple[str, str]]:
+        """What was said up to `seq`, and all that the agent `speaker` has said itself: by whom (blank for those whom
+        the agents work for) and as text, for one that has lost what it knew."""
+        out: list[tuple[str, str]] = []
+        for entry in self._entries:
+            own = isinstance(entry, _Answered) and (
+                speaker is None or entry.speaker in (None, speaker)
+            )
+            if entry.pos > seq and not own:
+                continue
+            match entry:
+                case _Said(turn_id=None, value=value):
+                    blocks = _user_blocks(value)
+                    out.append(("", "\n".join(b.text for b in blocks if isinstance(b, Text))))
+                case _Answered(message=Message(content=content)):
+                    texts = [b.text for b in content if isinstance(b, TextContent)]
+                    out.append((entry.speaker or "agent", "\n\n".join(texts)))
+                case _:
+                    pass
+        return [(who, text) for who, text in out if text.strip()]
+
     @property
     def length(self) -> int:
         """How many entries are context by themselves: messages, directives and summaries."""
@@ -308,7 +360,7 @@ class Transcript:
                     made = entry.made.get((whole, other))
                     if made is None:
                         made = entry.made[whole, other] = (
-                            _heard(entry) if other else _answer_messages(entry, whole=whole)
+                            [*_heard(entry)] if other else _answer_messages(entry, whole=whole)
                         )
                     for each in made:
                         if isinstance(each, UserMessage):
@@ -336,7 +388,7 @@ def _add_user(out: list[ModelMessage], message: UserMessage) -> None:
         out.append(message)
 
 
-def _heard(entry: _Answered) -> list[ModelMessage]:
+def _heard(entry: _Answered) -> list[UserMessage]:
     """What another member has said: its words and nothing of how it came to them."""
     if entry.message is None:
         return []

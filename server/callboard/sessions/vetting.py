@@ -7,11 +7,11 @@ what it began, that an approval asks for its own session. Pure: events in, `Refu
 
 import re
 from datetime import datetime
-from typing import Any, Final, cast
+from typing import Any, Final, cast, get_args
 
 from attrs import Factory, define, field, frozen
 
-from callboard_rpc.common import Actor, Usage
+from callboard_rpc.common import Actor, Effort, Usage
 from callboard_rpc.convert import StructureError, structure, unstructure
 from callboard_rpc.events import (
     EVENT_TYPES,
@@ -47,6 +47,7 @@ _UPDATES: Final[dict[str, tuple[type, ...]]] = {
     "pinned": (bool,),
     "metadata": (dict, type(None)),
     "burstBudget": (int, type(None)),
+    "effort": (str, type(None)),
 }
 _LARGEST: Final = 2**63 - 1
 _NAMED = 100
@@ -321,6 +322,8 @@ def _check_changes(changes: dict[str, Any]) -> None:
         if key not in _UPDATES:
             raise Refused(f"changes {key[:_NAMED]!r} of a session, which this server does not know")
         if type(value) not in _UPDATES[key]:
+            raise Refused(f"changes {key} of a session to what it cannot be")
+        if key == "effort" and value is not None and value not in get_args(Effort):
             raise Refused(f"changes {key} of a session to what it cannot be")
 
 

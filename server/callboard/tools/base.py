@@ -52,6 +52,18 @@ class BlobSink(Protocol):
     async def put(self, data: bytes, mime_type: str = "text/plain; charset=utf-8") -> BlobRef: ...
 
 
+class Buffers(Protocol):
+    """The files of a workspace as an editor has them open, saved or not."""
+
+    async def read(self, path: Path) -> str | None:
+        """The text of a file there; None where the editor has nothing to say of it."""
+        ...
+
+    async def write(self, path: Path, text: str) -> bool:
+        """Has the editor write a file. False where it does not: then nobody has."""
+        ...
+
+
 @frozen(kw_only=True)
 class ToolContext:
     """What a running call may use. `emit` streams output to whoever watches; it never blocks.
@@ -59,7 +71,8 @@ class ToolContext:
     `session`, `turn` and `fence` are those of the run: what a tool writes into the log is written under
     them, or not at all.
     `services` is where a feature's tools find what the host registered under a name. `profile` is the agent
-    that acts, which in a room is one of several; None is the session's own.
+    that acts, which in a room is one of several; None is the session's own. `buffers` are an editor's, where one
+    has the session open and lets its files be read through it.
     """
 
     workspace: Workspace
@@ -75,6 +88,7 @@ class ToolContext:
     output_limit_bytes: int = 64 * 1024
     services: Mapping[str, Any] = field(factory=dict[str, Any])
     profile: str | None = None
+    buffers: Buffers | None = None
 
 
 @frozen(kw_only=True)

@@ -18,7 +18,7 @@ from .edits import Edit, apply_edits
 from .offload import finished
 from .paths import denied_text, missing_text, resolved, system_text
 from .schema import describe
-from .textfile import NEW_FILE, TextFile
+from .textfile import NEW_FILE, TextFile, TextForm
 
 SMALL_BYTES = 256 * 1024
 """Files up to this size are read at once; a thread would cost more than it spares."""
@@ -57,10 +57,12 @@ class EditFile:
 
 @frozen(kw_only=True)
 class Planned:
-    """A change to a file, worked out but not made."""
+    """A change to a file, worked out but not made. `text` is the whole new one, where an editor could write it
+    as well: in plain UTF-8."""
 
     path: Path
     data: bytes
+    text: str | None
     change: FileChange
 
 
@@ -69,7 +71,7 @@ class Planned:
 
 async def _read(context: ToolContext, arguments: ReadFile) -> ToolOutcome:
     path = resolved(context.workspace, arguments.path)
-    file = await _guarded(context, path, partial(textfile.read, context.workspace, path))
+    file = await _current(context, path)
     name = beneath.shown(context.workspace, path)
     location = Location(path=str(path), line=arguments.start_line)
     text, truncated = _portion(file.plain, arguments, name, context.output_limit_bytes)
@@ -131,9 +133,13 @@ async def _preview_read(context: ToolContext, arguments: ReadFile) -> Preview:
 # --- write_file and edit_file -----------------------------------------------------------------
 
 
-def _plan_write(context: ToolContext, arguments: WriteFile, path: Path) -> Planned:
+def _plan_write(
+    context: ToolContext, arguments: WriteFile, path: Path, unsaved: str | None
+) -> Planned:
     name = beneath.shown(context.workspace, path)
     before = _existing(context, path)
+    if unsaved is not None:
+        before = textfile.in_buffer(unsaved, before)
     form = NEW_FILE if before is None else before.form
     content = arguments.content
     if form.mark:
@@ -144,17 +150,35 @@ def _plan_write(context: ToolContext, arguments: WriteFile, path: Path) -> Plann
     if before is not None and content == before.text:
         raise ToolFailure(f"{name} has exactly this content already; nothing was written.")
     old = None if before is None else before.text
-    return Planned(path=path, data=data, change=file_change(str(path), old, content))
+    return Planned(
+        path=path,
+        data=data,
+        text=_plainly(content, form),
+        change=file_change(str(path), old, content),
+    )
 
 
-def _plan_edit(context: ToolContext, arguments: EditFile, path: Path) -> Planned:
+def _plan_edit(
+    context: ToolContext, arguments: EditFile, path: Path, unsaved: str | None
+) -> Planned:
     name = beneath.shown(context.workspace, path)
     before = textfile.read(context.workspace, path)
+    if unsaved is not None:
+        before = textfile.in_buffer(unsaved, before)
     text = apply_edits(before.text, arguments.edits, line_end=before.form.line_end, name=name)
     data = textfile.encode(text, before.form, name)
     if text == before.text:
         raise ToolFailure(f"The edits leave {name} as it is; nothing was written.")
-    return Planned(path=path, data=data, change=file_change(str(path), before.text, text))
+    return Planned(
+        path=path,
+        data=data,
+        text=_plainly(text, before.form),
+        change=file_change(str(path), before.text, text),
+    )
+
+
+def _plainly(text: str, form: TextForm) -> str | None:
+    return text if form.encoding == "utf-8" and not form.mark else None
 
 
 def _existing(context: ToolContext, path: Path) -> TextFile | None:
@@ -167,12 +191,14 @@ def _existing(context: ToolContext, path: Path) -> TextFile | None:
 
 async def _write(context: ToolContext, arguments: WriteFile) -> ToolOutcome:
     path = resolved(context.workspace, arguments.path)
-    return await _carry_out(context, path, partial(_plan_write, context, arguments, path))
+    unsaved = await _unsaved(context, path)
+    return await _carry_out(context, path, partial(_plan_write, context, arguments, path, unsaved))
 
 
 async def _edit(context: ToolContext, arguments: EditFile) -> ToolOutcome:
     path = resolved(context.workspace, arguments.path)
-    return await _carry_out(context, path, partial(_plan_edit, context, arguments, path))
+    unsaved = await _unsaved(context, path)
+    return await _carry_out(context, path, partial(_plan_edit, context, arguments, path, unsaved))
 
 
 async def _carry_out(context: ToolContext, path: Path, plan: Callable[[], Planned]) -> ToolOutcome:
@@ -181,7 +207,13 @@ async def _carry_out(context: ToolContext, path: Path, plan: Callable[[], Planne
         beneath.replace(context.workspace, path, planned.data)
         return planned
 
-    change = (await finished(partial(_explained, context, path, work))).change
+    if context.buffers is not None:
+        planned = await finished(partial(_explained, context, path, plan))
+        if planned.text is None or not await context.buffers.write(path, planned.text):
+            planned = await finished(partial(_explained, context, path, work))
+        change = planned.change
+    else:
+        change = (await finished(partial(_explained, context, path, work))).change
     name = beneath.shown(context.workspace, path)
     verb = "Created" if change.operation == "create" else "Changed"
     return ToolOutcome(
@@ -197,14 +229,16 @@ def _lines(count: int) -> str:
 
 async def _preview_write(context: ToolContext, arguments: WriteFile) -> Preview:
     path = resolved(context.workspace, arguments.path)
-    planned = await _planned(context, path, partial(_plan_write, context, arguments, path))
+    unsaved = await _unsaved(context, path)
+    planned = await _planned(context, path, partial(_plan_write, context, arguments, path, unsaved))
     verb = "Create" if planned.change.operation == "create" else "Overwrite"
     return _change_preview(context, verb, planned)
 
 
 async def _preview_edit(context: ToolContext, arguments: EditFile) -> Preview:
     path = resolved(context.workspace, arguments.path)
-    planned = await _planned(context, path, partial(_plan_edit, context, arguments, path))
+    unsaved = await _unsaved(context, path)
+    planned = await _planned(context, path, partial(_plan_edit, context, arguments, path, unsaved))
     return _change_preview(context, "Edit", planned)
 
 
@@ -236,6 +270,24 @@ def _first_line(change: FileChange) -> int | None:
 
 
 # --- shared -----------------------------------------------------------------------------------
+
+
+async def _current(context: ToolContext, path: Path) -> TextFile:
+    """The file as it is: in the editor, where that has it open and says so, else on disk."""
+    unsaved = await _unsaved(context, path)
+    saved = await _guarded(context, path, partial(textfile.read, context.workspace, path))
+    return saved if unsaved is None else textfile.in_buffer(unsaved, saved)
+
+
+async def _unsaved(context: ToolContext, path: Path) -> str | None:
+    """What an editor has of a file. It is asked only for what may be read, and is there as a text."""
+    if context.buffers is None:
+        return None
+    try:
+        await _guarded(context, path, partial(textfile.read, context.workspace, path))
+    except ToolFailure:
+        return None
+    return await context.buffers.read(path)
 
 
 async def _guarded(context: ToolContext, path: Path, work: Callable[[], T]) -> T:

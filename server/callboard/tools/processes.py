@@ -23,7 +23,7 @@ from ..log.faultpoints import point
 from .ending import MARK, end_group, end_marked, end_tree, group_exists
 from .offload import ended
 
-__all__ = ["MARK", "Ended", "ProcessLost", "end_marked", "run_process"]
+__all__ = ["MARK", "Ended", "ProcessLost", "end_marked", "exit_watched", "run_process"]
 
 _log = logging.getLogger(__name__)
 
@@ -105,7 +105,7 @@ async def _watched(
 
     for source, feeds in streams:
         loop.add_reader(source, take, source, feeds)
-    with _exit_watched(process, loop, exited), anyio.move_on_after(time_limit_s) as limit:
+    with exit_watched(process, loop, exited), anyio.move_on_after(time_limit_s) as limit:
         await asyncio.wait((exited,))
     if limit.cancelled_caught:
         await ended(partial(end_tree, process.pid, mark))
@@ -187,7 +187,7 @@ def _widen(source: int, sink: int) -> None:
 
 
 @contextlib.contextmanager
-def _exit_watched(
+def exit_watched(
     process: "subprocess.Popen[bytes]",
     loop: asyncio.AbstractEventLoop,
     exited: "asyncio.Future[None]",

@@ -90,6 +90,12 @@ def _text_file(text: str, encoding: str, mark: bytes, size: int) -> TextFile:
     )
 
 
+def in_buffer(text: str, saved: TextFile | None) -> TextFile:
+    """`text` as an editor has it, with the form of the file as it is `saved`."""
+    form = NEW_FILE if saved is None else saved.form
+    return _text_file(text, form.encoding, form.mark, len(text.encode("utf-8", "replace")))
+
+
 def with_line_ends(text: str, line_end: LineEnd | None) -> str:
     """`text` with every line end as `line_end`; unchanged when that is None."""
     if line_end is None:

@@ -230,13 +230,39 @@ class Caller:
                 fence=self._grant.fence,
             )
         for call in calls:
-            if call.approval_id is not None and call.preview is not None:
-                self._approvals.ask(
-                    tx,
-                    self._approval(tx, call, call.preview),
-                    actor=self._actor,
-                    fence=self._grant.fence,
-                )
+            self.write_question(tx, call)
+
+    def write_question(self, tx: Transaction, call: Call) -> None:
+        """Commits what is asked about a call, if anything is. The caller has asserted the fence."""
+        if call.approval_id is not None and call.preview is not None:
+            self._approvals.ask(
+                tx,
+                self._approval(tx, call, call.preview),
+                actor=self._actor,
+                fence=self._grant.fence,
+            )
+
+    async def judge(self, call: Call) -> Verdict:
+        """Asks policy about a call that was not made of what a model wrote; one that must ask gets the id of its
+        question."""
+        assert call.tool is not None
+        call.verdict = await self._judge(call.tool, call.preview)
+        call.approval_id = ApprovalId(self._new_id("apr")) if call.verdict.effect == "ask" else None
+        return call.verdict
+
+    async def how_answered(self, call: Call) -> Resolution | None:
+        """The answer to what was asked about a call, if it was asked and answered."""
+        if call.approval_id is None:
+            return None
+        return (await self._approvals.get(call.approval_id)).resolution
+
+    def context(self, call_id: CallId) -> ToolContext:
+        """What a tool is given for a call."""
+        return self._context(call_id)
+
+    def output_over(self, call_id: CallId) -> None:
+        """The call emits no more."""
+        self._output_over(call_id)
 
     def _approval(self, tx: Transaction, call: Call, preview: Preview) -> Approval:
         assert call.approval_id is not None and call.verdict is not None
@@ -248,7 +274,7 @@ class Caller:
             call_id=call.call_id,
             kind="permission",
             title=preview.title,
-            tool=call.name,
+            tool=call.tool.name if call.tool is not None else call.name,
             subject=preview.subject,
             options=call.verdict.options,
             created_at=tx.now(),

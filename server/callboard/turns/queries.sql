@@ -75,6 +75,12 @@ INSERT INTO open_calls (call_id, session_id, turn_id, name, seq, effect) VALUES 
 -- name: close_call
 DELETE FROM open_calls WHERE call_id = ?;
 
+-- name: is_open
+SELECT 1 FROM open_calls WHERE call_id = ?;
+
+-- name: started_seq
+SELECT started_seq FROM turns WHERE turn_id = ?;
+
 -- name: open_calls_of_turn
 SELECT call_id, name FROM open_calls WHERE turn_id = ? ORDER BY seq;
 

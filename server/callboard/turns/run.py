@@ -28,7 +28,7 @@ async def run(turn: Turn) -> None:
     """
     live = turn.live
     progress = Progress(usage=turn.left.usage)
-    work = asyncio.create_task(steps(turn, progress), name=f"steps of {live.turn_id}")
+    work = asyncio.create_task(_drive(turn, progress), name=f"steps of {live.turn_id}")
     watchdog = asyncio.create_task(watch(live, turn.limits), name=f"watchdog of {live.turn_id}")
     stop = asyncio.create_task(live.stopping.wait(), name=f"stop of {live.turn_id}")
     try:
@@ -45,6 +45,13 @@ async def run(turn: Turn) -> None:
             task.cancel()
         await asyncio.gather(watchdog, stop, return_exceptions=True)
         live.ended.set()
+
+
+async def _drive(turn: Turn, progress: Progress) -> None:
+    if turn.drive is None:
+        await steps(turn, progress)
+    else:
+        await turn.drive(turn, progress)
 
 
 async def _finish_late(turn: Turn, progress: Progress, work: "asyncio.Task[None]") -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from attrs import define, field, frozen
@@ -75,6 +75,8 @@ class Turn:
     completion: Sequence[CompletionHook] = ()
     lifecycle: Lifecycle = NO_HOOKS
     retry: RetryPolicy = BOUNDED
+    drive: "Drive | None" = None
+    """What runs the turn in place of the loop over a model; None is that loop."""
 
 
 Signature: TypeAlias = frozenset[tuple[str, int]]
@@ -112,6 +114,10 @@ class Progress:
         if call.effect == "write" and not output.is_error:
             signature = frozenset({(call.signature, 1)})
             self._seen = Counter({signature: self._seen[signature]})
+
+
+Drive: TypeAlias = Callable[[Turn, Progress], Awaitable[None]]
+"""Runs a turn until its end is committed, or raises what keeps it from going on; as `loop.steps` does."""
 
 
 def figures(turn: Turn, progress: Progress) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 import io
 from typing import Any
 
+import pytest
 from rich.console import Console
 
 from callboard.cli.present import Presenter
@@ -252,3 +253,19 @@ def test_on_a_terminal_a_running_call_shows_and_goes_away() -> None:
     assert "compiling" in screen.out.getvalue()
     screen.result()
     assert screen.text.count("✓") == 1
+
+
+@pytest.mark.parametrize(
+    ("severity", "words"), [("info", "ℹ Note"), ("warning", "! Warning"), ("error", "✗ Error")]
+)
+def test_a_notice_says_how_severe_it_is_in_words(severity: str, words: str) -> None:
+    screen = Screen()
+    screen.event("notice", severity=severity, title="Begun anew", description="a\nb")
+    assert screen.text == f"{words}: Begun anew\n    a\n    b\n"
+
+
+def test_a_hostile_notice_stays_text() -> None:
+    screen = Screen()
+    screen.event("notice", severity="warning", title=HOSTILE, description=f"{HOSTILE}[bold]")
+    assert not set("\x1b\r\x07\u202e\x9b") & set(screen.text)
+    assert "[bold]" in screen.text

@@ -14,6 +14,7 @@ from callboard.log.log import Log
 from callboard.log.store import open_store
 from callboard.log.transaction import Projection, Transaction
 from callboard.rooms import projection as rooms
+from callboard.sessions import external
 from callboard.sessions import projection as sessions
 from callboard.sessions.inbox import projection as inbox
 from callboard.turns import projection as turns
@@ -27,6 +28,7 @@ PROJECTIONS = (
     approvals.PROJECTION,
     sessions.PROJECTION,
     inbox.PROJECTION,
+    external.PROJECTION,
     agents.PROJECTION,
     groups.PROJECTION,
     rooms.PROJECTION,

@@ -2,7 +2,7 @@
 
 import asyncio
 import itertools
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from attrs import define, field
 from callboard.host import Host
 from callboard.rpc import offers
 from callboard.rpc.holds import Holds
+from callboard.rpc.questions import asking as asking_over
 from callboard_rpc.approvals import (
     Approval,
     ApprovalOption,
@@ -34,7 +35,7 @@ class Client:
 
     asked: "asyncio.Queue[str]" = field(factory=asyncio.Queue[str])
     holds: Holds = field(factory=Holds)
-    on_live: Callable[[Any], None] = lambda _: None
+    look: Any = None
 
     async def request(self, method: str, params: ApprovalRequestParams, **_: Any) -> Any:
         assert method == "approval/request"
@@ -51,7 +52,9 @@ class Client:
 @asynccontextmanager
 async def asking(host: Host) -> AsyncGenerator[Client]:
     client = Client()
-    asks = offers.Offers(host, client, client, actor=CLIENT)  # type: ignore[arg-type]
+    ask = asking_over(client, client.holds)  # type: ignore[arg-type]
+    asks = offers.Offers(host, covers=client.offers, ask=ask, actor=CLIENT)
+    client.look = asks.look
     asks.start()
     try:
         yield client
@@ -166,7 +169,7 @@ async def test_interrupts_59_what_waits_is_offered_though_it_could_not_be_read_f
         async with asking(host) as client:
             page, failed = failing(host.approvals.page, CallboardError("storeBusy", "not now"), 2)
             host.approvals.page = page  # type: ignore[method-assign]
-            client.on_live(client)
+            client.look(client.offers)
             assert await client.next() == "apr_1"
             assert len(failed) == 2
             assert (await decided(host, "apr_1")).option_id == "allow_once"

@@ -197,3 +197,9 @@ def test_what_is_said_in_a_group_and_of_the_work_stands_on_a_line() -> None:
     )
     assert shown("completion_changed", **done, summary="Yes.").endswith("verified it: Yes.\n\n")
     assert shown("agent_group_created", groupId="grp_1", name="work") == ""
+
+
+def test_a_notice_is_an_aside_that_names_its_severity() -> None:
+    told = shown("notice", severity="warning", title="Begun *anew*", description="a\n# b")
+    assert told == "> Warning: Begun \\*anew\\* — a \\# b\n\n"
+    assert shown("notice", severity="info", title="x") == "> Note: x\n\n"

@@ -86,7 +86,9 @@ def test_messaging_18_each_step_to_the_loop_is_known_to_the_one_before_it_alone(
     ("module", "function", "callers"),
     [
         # from the loop up to the dispatcher's two doors; what is private is looked for in its module
-        ("callboard.turns.run", "steps", ["run"]),
+        ("callboard.turns.run", "steps", ["_drive"]),
+        ("callboard.turns.run", "drive", ["_drive"]),
+        ("callboard.turns.run", "_drive", ["run"]),
         ("callboard.sessions.runner", "run", ["__call__"]),
         ("callboard.sessions.dispatch", "_runner", ["_supervise"]),
         ("callboard.sessions.dispatch", "_supervise", ["_launch"]),

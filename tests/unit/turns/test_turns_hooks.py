@@ -447,7 +447,7 @@ async def test_execution_50_what_a_hook_objects_to_is_said_once_though_the_turn_
         transact = on.host.log.transact
 
         async def overtaken(function: Any) -> Any:
-            if not function.__qualname__.startswith("_kept_from_ending."):
+            if not function.__qualname__.startswith("kept_from_ending."):
                 return await transact(function)
             commit = on.host.log.submit(function)
             live = on.host.dispatcher.live(session_id)

@@ -476,6 +476,15 @@ describe('an event', function()
     end
   end)
 
+  it('that is a notice keeps its severity', function()
+    on('notice', { severity = 'warning', title = 'Begun anew', description = 'why' })
+    local item = t.items[#t.items]
+    assert.same(
+      { 'notice', 'Begun anew', 'warning', 'why' },
+      { item.kind, item.text, item.severity, item.description }
+    )
+  end)
+
   it('of each kind that there is in the recordings can be taken in', function()
     local types = {}
     for _, name in ipairs(recorded.names()) do

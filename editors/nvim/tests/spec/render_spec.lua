@@ -178,6 +178,18 @@ describe('a card', function()
   end)
 end)
 
+describe('a notice of the log', function()
+  it('says how severe it is in words, and why below', function()
+    local function of(severity, description)
+      return text_of({ kind = 'notice', text = 'T', severity = severity, description = description })
+    end
+    assert.equal('i Note: T', of('info', ' '))
+    assert.equal('! Warning: T\n  a\n  b', of('warning', 'a\nb'))
+    assert.equal('✗ Error: T', of('error'))
+    assert.equal('! Warning: T', of('fatal'))
+  end)
+end)
+
 describe('hostile text', function()
   local NASTY = 'a\27[31mb\rc\0d\226\128\174e\nf%#Error#\255'
 
@@ -192,6 +204,7 @@ describe('hostile text', function()
       { kind = 'answer', text = NASTY, author = { kind = 'agent', name = NASTY } },
       { kind = 'thought', text = NASTY },
       { kind = 'notice', text = NASTY },
+      { kind = 'notice', text = NASTY, severity = NASTY, description = NASTY },
       {
         kind = 'error',
         text = NASTY,

@@ -1,7 +1,7 @@
 /** What a page of a chat shows of a transcript. It only looks at what it is given. */
 import type { Failure, Session } from "@callboard/protocol";
 import { CallError } from "../server/errors";
-import type { Card, PlanCard, QueuedCard, Tone } from "../shared/chat";
+import type { Card, PlanCard, QueuedCard, Severity, Tone } from "../shared/chat";
 import { attachment } from "./files";
 import { list } from "./loose";
 import type { Outbox } from "./queue";
@@ -137,6 +137,26 @@ function turnCard(item: Item, before: Item | undefined): Of<"turn"> {
   return card;
 }
 
+const SEVERITIES = new Map<unknown, Severity>([
+  ["info", "info"],
+  ["warning", "warning"],
+  ["error", "error"],
+]);
+
+/** A severity that nobody knows here is taken for a warning, so that it is not overlooked. */
+function noticeCard(item: Item): Of<"notice"> {
+  const shown: Of<"notice"> = { id: item.id, kind: "notice", text: visible(item.text) };
+  if (item.severity === undefined) {
+    return shown;
+  }
+  const about = visible(item.description).trim();
+  return {
+    ...shown,
+    severity: SEVERITIES.get(item.severity) ?? "warning",
+    ...(about === "" ? {} : { about }),
+  };
+}
+
 function cardOf(item: Item, before: Item | undefined, look: CardLook): Card {
   switch (item.kind) {
     case "prompt":
@@ -151,7 +171,7 @@ function cardOf(item: Item, before: Item | undefined, look: CardLook): Card {
     case "turn":
       return turnCard(item, before);
     default:
-      return { id: item.id, kind: "notice", text: visible(item.text) };
+      return noticeCard(item);
   }
 }
 

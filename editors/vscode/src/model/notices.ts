@@ -3,7 +3,7 @@
  * became of its agents, links and schedules. Most of it is a line that says so.
  */
 import type { EventDataByType, EventType } from "@callboard/protocol";
-import { notice } from "./items";
+import { add, notice } from "./items";
 import { asText, told } from "./text";
 import type { Change, Handler, Handlers, Transcript } from "./transcript";
 
@@ -144,6 +144,16 @@ export const session: Handlers = {
   peer_message_dropped: telling(
     (data) => `A message of ${data.sender ?? "a peer"} will not be read: ${told(data.reason)}`,
   ),
+
+  notice(t, event, change) {
+    const { severity, title, description } = event.data;
+    add(t, change, event, {
+      kind: "notice",
+      text: told(title),
+      severity: asText(severity),
+      description: asText(description),
+    });
+  },
 
   completion_changed: telling(() => "Says that its work is done; nobody has verified it"),
 };

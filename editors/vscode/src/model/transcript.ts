@@ -61,6 +61,10 @@ export interface Item {
   usage?: Usage;
   durationMs?: number | undefined;
   finished?: TurnFinished;
+  /** Of a notice that the log itself calls one, as severe as it says. */
+  severity?: string | undefined;
+  /** What such a notice says below its title. */
+  description?: string | undefined;
 }
 
 export interface RunningTurn {

@@ -76,6 +76,9 @@ export interface ApprovalCard {
   expiresAt?: string;
 }
 
+/** How much a notice matters to the person. */
+export type Severity = "info" | "warning" | "error";
+
 interface Placed {
   id: string;
   /** Who speaks, where that changes: the heading above the card. */
@@ -118,7 +121,14 @@ export type Card =
       files: FileLink[];
       approval?: ApprovalCard;
     })
-  | (Placed & { kind: "notice"; text: string })
+  | (Placed & {
+      kind: "notice";
+      text: string;
+      /** Absent where it only tells what the session did. */
+      severity?: Severity;
+      /** What else it says. */
+      about?: string;
+    })
   | (Placed & {
       kind: "error";
       text: string;

@@ -421,6 +421,7 @@ describe("hostile text", () => {
     item("answer", { text: NASTY, author: { kind: "agent", name: NASTY } }),
     item("thought", { text: NASTY }),
     item("notice", { text: NASTY }),
+    item("notice", { text: NASTY, severity: NASTY, description: NASTY }),
     item("error", { text: NASTY, failure: { kind: NASTY, message: NASTY, provider: NASTY } }),
     item("turn", { outcome: NASTY, usage: { cost: 1, currency: NASTY } }),
     item("tool", { call: { ...call, locations: [{ path: NASTY }] }, text: NASTY }),
@@ -441,6 +442,22 @@ describe("hostile text", () => {
         assert.doesNotMatch(text, ACTS);
       }
     }
+  });
+});
+
+describe("a notice of the log", () => {
+  it("has its severity, and what it says below its title", () => {
+    const shown = of("notice", { text: "Begun anew", severity: "error", description: "a\n<b>" });
+    assert.deepEqual(shown, {
+      id: "x",
+      kind: "notice",
+      text: "Begun anew",
+      severity: "error",
+      about: "a\n<b>",
+    });
+    assert.equal(of("notice", { severity: "info", description: " " }).about, undefined);
+    assert.equal(of("notice", { severity: "fatal" }).severity, "warning");
+    assert.equal(of("notice", { text: "Mode: plan" }).severity, undefined);
   });
 });
 

@@ -330,6 +330,15 @@ describe("an event", () => {
     }
   });
 
+  it("that is a notice keeps its severity", () => {
+    on("notice", { severity: "warning", title: "Begun anew", description: "why" });
+    const item = t.items.at(-1);
+    assert.deepEqual(
+      [item?.kind, item?.text, item?.severity, item?.description],
+      ["notice", "Begun anew", "warning", "why"],
+    );
+  });
+
   it("of each kind that there is in the recordings can be taken in", () => {
     const types = new Set<string>();
     for (const name of names()) {

@@ -161,6 +161,15 @@ const cards: Card[] = [
   },
   { id: "n1", kind: "notice", text: "· The context was summarised: 41 k tokens are 6 k now." },
   {
+    id: "n2",
+    kind: "notice",
+    text: "Gemini CLI has begun anew",
+    severity: "warning",
+    about: "It could not go on with its session, and was told what was said so far.",
+  },
+  { id: "n3", kind: "notice", text: "Ended without a word", severity: "error" },
+  { id: "n4", kind: "notice", text: "A new version is there", severity: "info" },
+  {
     id: "e1",
     kind: "error",
     text: "The model is not to be reached.",

@@ -31,7 +31,7 @@ from ...config.settings import AGENT_INTERRUPTS, AGENT_MESSAGING
 from ...host import Host
 from ..call import Call, Handler
 from ..pages import page_size, sized
-from .client import Clients, actor_of
+from .client import Held, actor_of
 
 _FEW = 3
 """So many agents are sooner read one by one than with all of their tree."""
@@ -43,7 +43,7 @@ def agents_of(host: Host) -> Agents:
     return service
 
 
-def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
+def handlers(host: Host, held: Held) -> dict[str, Handler]:
     agents = agents_of(host)
     limits = host.settings.limits
 
@@ -72,7 +72,7 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
             task_id=params.task_id,
         )
         caller = Caller(parent_id=params.parent_id, by=actor_of(call))
-        with clients.of(call).subscriptions.held(call):
+        with held(call):
             child = await agents.spawn(caller, wanted)
             return await result(child.agent_id)
 
@@ -80,7 +80,7 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
         call: Call, params: AgentMessageParams, *, goes_on: bool
     ) -> AgentMessageResult:
         by = actor_of(call)
-        with clients.of(call).subscriptions.held(call):
+        with held(call):
             queued, turn_id = await agents.send(
                 params.agent_id,
                 params.text,

@@ -1,5 +1,9 @@
 """What one connected client has on the server's side."""
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import TypeAlias
+
 from attrs import frozen
 
 from callboard_rpc.common import Actor
@@ -18,6 +22,10 @@ class ClientState:
     offers: Offers | None
 
 
+Held: TypeAlias = Callable[[Call], AbstractContextManager[None]]
+"""Holds events back from a client until it has the answer to a call."""
+
+
 class Clients:
     """The states of the connected clients."""
 
@@ -31,6 +39,9 @@ class Clients:
 
     def of(self, call: Call) -> ClientState:
         return self._states[id(call.connection)]
+
+    def held(self, call: Call) -> AbstractContextManager[None]:
+        return self.of(call).subscriptions.held(call)
 
     def pop(self, key: int) -> ClientState | None:
         state = self._states.pop(key, None)

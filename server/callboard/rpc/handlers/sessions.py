@@ -182,6 +182,7 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
                 model=params.model,
                 burst_budget=params.burst_budget,
                 if_unchanged_since=params.if_unchanged_since,
+                effort=params.effort,
             )
         )
 

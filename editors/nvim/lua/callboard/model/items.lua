@@ -29,6 +29,8 @@ local M = {}
 ---@field usage callboard.Usage?
 ---@field duration_ms integer?
 ---@field finished callboard.TurnFinished?
+---@field severity string? of a notice that the log itself calls one, as severe as it says
+---@field description string? what such a notice says below its title
 ---@field private pieces string[]? of the text while it streams
 ---@field private size integer? bytes in them
 

@@ -147,6 +147,16 @@ on.peer_message_dropped = telling(function(data)
   return ('A message of %s will not be read: %s'):format(data.sender or 'a peer', data.reason)
 end)
 
+function on.notice(t, event, change)
+  local data = event.data
+  items.add(t, change, event, {
+    kind = 'notice',
+    text = data.title,
+    severity = data.severity,
+    description = data.description,
+  })
+end
+
 on.completion_changed = telling(function()
   return 'Says that its work is done; nobody has verified it'
 end)

@@ -130,9 +130,36 @@ function kinds.tool(item, look)
   return card.block(item, look)
 end
 
+local SEVERITIES = {
+  info = { 'i Note: ', 'CallboardNoticeInfo' },
+  warning = { '! Warning: ', 'CallboardNoticeWarning' },
+  error = { '✗ Error: ', 'CallboardNoticeError' },
+}
+
+---A severity that nobody knows here is taken for a warning, so that it is not overlooked.
+---@param item callboard.Item
+---@return callboard.Line[]
+local function severe(item)
+  local mark = SEVERITIES[item.severity] or SEVERITIES.warning
+  local shown = {}
+  for i, line in ipairs(text.lines(item.text)) do
+    shown[i] = { i == 1 and mark or { '  ' }, { line, mark[2] } }
+  end
+  local description = vim.trim(item.description or '')
+  if description ~= '' then
+    for _, line in ipairs(text.lines(description)) do
+      shown[#shown + 1] = { { '  ' .. line, 'CallboardDim' } }
+    end
+  end
+  return shown
+end
+
 ---@param item callboard.Item
 ---@return callboard.Block
 function kinds.notice(item)
+  if item.severity then
+    return { lines = severe(item) }
+  end
   local block = { lines = {} }
   for i, line in ipairs(text.lines(item.text)) do
     block.lines[i] = { { (i == 1 and '· ' or '  ') .. line, 'CallboardDim' } }

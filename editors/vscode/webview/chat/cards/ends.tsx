@@ -1,7 +1,7 @@
 /** What is told between the messages: ends of turns, errors, notices. */
 import type { JSX } from "preact";
 
-import type { Card } from "../../../src/shared/chat.js";
+import type { Card, Severity } from "../../../src/shared/chat.js";
 import { Icon } from "../../shared/icon.js";
 import { usePage } from "../page.js";
 import { ToneIcon } from "./parts.js";
@@ -80,7 +80,27 @@ export function ErrorCard({ card }: { card: Of<"error"> }): JSX.Element {
   );
 }
 
+const WORDS: Record<Severity, string> = { info: "Note", warning: "Warning", error: "Error" };
+
 export function NoticeCard({ card }: { card: Of<"notice"> }): JSX.Element {
+  if (card.severity !== undefined) {
+    return (
+      <div class={`told told-${card.severity}`}>
+        <Icon name={card.severity} />
+        <div class="grow">
+          <p class="plain">
+            <strong>{WORDS[card.severity]}: </strong>
+            <bdi>{card.text}</bdi>
+          </p>
+          {card.about !== undefined && (
+            <p class="plain dim" dir="auto">
+              {card.about}
+            </p>
+          )}
+        </div>
+      </div>
+    );
+  }
   return (
     <p class="notice plain" dir="auto">
       {card.text}

@@ -1,0 +1,81 @@
+"""Content, both ways: what a prompt holds as Callboard's, and what is in the log as the protocol's. Pure."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from callboard_rpc import common
+from callboard_rpc.errors import CallboardError
+
+from ..contract import content as acp
+from .texts import PIECE_BYTES, cut, pieces
+
+_IMAGE_BYTES: Final = PIECE_BYTES
+"""A larger image of a past prompt is named, not sent again."""
+
+
+def from_prompt(blocks: Sequence[acp.ContentBlock]) -> tuple[common.Content, ...]:
+    """A prompt's blocks. Raises invalidParams, naming the block, for what no agent here understands."""
+    return tuple(_from_block(block, index) for index, block in enumerate(blocks))
+
+
+def _from_block(block: acp.ContentBlock, index: int) -> common.Content:
+    match block:
+        case acp.TextContent(text=text):
+            return common.TextContent(text=text)
+        case acp.ImageContent(data=data, mime_type=mime_type):
+            return common.ImageContent(data=data, mime_type=mime_type)
+        case acp.ResourceLink(uri=uri, name=name, mime_type=mime_type):
+            return common.ResourceLink(uri=uri, name=name, mime_type=mime_type)
+        case acp.EmbeddedResource(resource=resource):
+            return _from_resource(resource, index)
+        case acp.AudioContent():
+            raise _refused(
+                index, "is audio, which this agent does not understand (promptCapabilities.audio)"
+            )
+
+
+def _from_resource(resource: acp.EmbeddedResourceResource, index: int) -> common.Content:
+    kind = resource.mime_type or ""
+    match resource:
+        case acp.TextResourceContents(uri=uri, text=text, mime_type=mime_type):
+            return common.EmbeddedResource(uri=uri, text=text, mime_type=mime_type)
+        case acp.BlobResourceContents(blob=blob) if kind.startswith("image/"):
+            return common.ImageContent(data=blob, mime_type=kind)
+        case acp.BlobResourceContents():
+            raise _refused(
+                index,
+                f"holds {kind or 'binary data'}, which no agent here can read; send text or an image, "
+                "or a resource_link to the file",
+            )
+
+
+def _refused(index: int, why: str) -> CallboardError:
+    path = f"$.prompt[{index}]"
+    return CallboardError(
+        "invalidParams", f"{path} {why}", data={"errors": [{"path": path, "message": why}]}
+    )
+
+
+def text_block(text: str) -> acp.TextContent:
+    return acp.TextContent(text=text)
+
+
+def to_blocks(content: Sequence[object]) -> Iterator[acp.ContentBlock]:
+    """What somebody said, in blocks that each fit a frame; blocks of other kinds are left out."""
+    for block in content:
+        match block:
+            case common.TextContent(text=text):
+                yield from map(text_block, pieces(text))
+            case common.ImageContent(data=data, mime_type=mime_type):
+                if len(data) <= _IMAGE_BYTES:
+                    yield acp.ImageContent(data=data, mime_type=mime_type)
+                else:
+                    yield text_block(f"[an image ({mime_type}), {len(data) * 3 // 4} bytes]")
+            case common.ResourceLink(uri=uri, name=name, mime_type=mime_type):
+                yield acp.ResourceLink(uri=uri, name=name or uri, mime_type=mime_type)
+            case common.EmbeddedResource(uri=uri, text=text, mime_type=mime_type):
+                yield acp.EmbeddedResource(
+                    resource=acp.TextResourceContents(uri=uri, text=cut(text), mime_type=mime_type)
+                )
+            case _:
+                pass

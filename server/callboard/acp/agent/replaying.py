@@ -1,0 +1,80 @@
+"""All that a session holds, told again: ``session/load``."""
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+import orjson
+
+from callboard_rpc.events import SessionRewound
+
+from ...host import Host
+from ...log.record import Record
+from ...log.scope import Filter
+from ...sessions.rewound import Gone
+from ..contract import updates
+from .follower import Follower, whole
+from .story import spoken
+
+_PAGE: Final = 500
+_PAGE_BYTES: Final = 1024 * 1024
+
+
+async def replay(host: Host, follower: Follower, *, through: int) -> None:
+    """Tells a client everything up to a position: what was rewound aside, each call in the state in which it
+    is, and of the plan the last one."""
+    gone = await _gone(host, follower.session_id, through)
+    plan: updates.Plan | None = None
+    story = follower.story
+    async for page in _pages(host, follower.session_id, through):
+        records = [record for record in page if record.seq not in gone]
+        story.results = {
+            record.value.call_id: record.value for record in records if record.type == "tool_result"
+        }
+        for record in records:
+            for update in story.after(record, await whole(host, record)):
+                if isinstance(update, updates.Plan):
+                    plan = update
+                elif not isinstance(update, updates.Notice):
+                    await follower.tell(update)
+    story.results = {}
+    if plan is not None:
+        await follower.tell(plan)
+
+
+async def begun_message(host: Host, follower: Follower) -> None:
+    """Tells what the running turn has said so far of a message that is not in the log yet."""
+    session = await host.reading.session(follower.session_id)
+    if session.active_turn_id is None:
+        return
+    row = await host.log.draft(session.active_turn_id)
+    if row is None:
+        return
+    message_id, answer, thought, following = row
+    follower.story.streams.began(
+        session.active_turn_id, message_id, answer, thought, orjson.loads(following)
+    )
+    for update in (
+        *spoken(message_id, "thought", thought),
+        *spoken(message_id, "answer", answer),
+    ):
+        await follower.tell(update)
+
+
+async def _pages(host: Host, session_id: str, through: int) -> AsyncIterator[list[Record]]:
+    filter = Filter(session_id=session_id)
+    after = 0
+    while records := await host.log.page(
+        filter, after=after, before=through + 1, limit=_PAGE, max_bytes=_PAGE_BYTES
+    ):
+        yield records
+        after = records[-1].pos
+
+
+async def _gone(host: Host, session_id: str, through: int) -> Gone:
+    filter = Filter(session_id=session_id, types=frozenset({"session_rewound"}))
+    rewinds: list[SessionRewound] = []
+    after = 0
+    while records := await host.log.page(filter, after=after, before=through + 1, limit=_PAGE):
+        rewinds += [record.value for record in records]
+        after = records[-1].pos
+    return Gone.of(rewinds)

@@ -1,0 +1,181 @@
+"""An agent's questions whether it may do something: they become approvals of ours, and policy comes first."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from attrs import evolve
+
+from ...turns.turn import Turn
+from ..contract.tool_calls import RequestPermissionRequest, RequestPermissionResponse
+from .choosing import CANCELLED, answer, own_options
+from .ledger import Ledger, Tracked
+
+_log = logging.getLogger(__name__)
+
+_Answer = asyncio.Future[RequestPermissionResponse]
+
+
+class Asking:
+    """The questions of one turn. `standing` is what was decided, before a restart, of calls that had not begun: it
+    holds once, for the same call made again. `owed` takes what the person has said besides, for the agent."""
+
+    def __init__(
+        self,
+        turn: Turn,
+        ledger: Ledger,
+        *,
+        standing: Mapping[Any, bool],
+        owed: Callable[[str], None],
+    ) -> None:
+        self._turn = turn
+        self._ledger = ledger
+        self._standing = dict(standing)
+        self._owed = owed
+        self._open: dict[int, tuple[Tracked, _Answer]] = {}
+        self._allowed_paths: set[str] = set()
+        self._allowed_commands: set[tuple[str, str]] = set()
+
+    async def ask(
+        self,
+        tracked: Tracked,
+        request: RequestPermissionRequest,
+        given: _Answer,
+        *,
+        fault: Callable[[Exception], None],
+    ) -> None:
+        """Decides a question, or has a person decide it; `given` is its answer then."""
+        if tracked.question is not None and not tracked.question.done():
+            _settle(given, CANCELLED)  # it is being asked already
+            return
+        caller = self._turn.caller
+        call = self._ledger.make(tracked.told)
+        if tracked.call is not None:
+            call = evolve(call, call_id=tracked.call.call_id, index=tracked.call.index)
+        standing = self._standing.pop(tracked.told.signature, None)
+        verdict = await caller.judge(call)
+        if verdict.effect == "ask" and standing is not None:
+            call.verdict, call.approval_id = evolve(verdict, effect="allow"), None
+        elif verdict.effect == "ask" and (own := own_options(request.options)):
+            call.verdict = evolve(verdict, options=own)
+        if tracked.call is None:
+            tracked.call = call
+            await self._ledger.commit((), (call,))
+        else:
+            tracked.call = call
+            if call.approval_id is not None:
+                await self._ledger.ask(call)
+        if standing is not None and verdict.effect == "ask":
+            await self._stands(tracked, request, given, allowed=standing)
+            return
+        self._open[id(tracked)] = tracked, given
+        work = self._decide(tracked, request, given, fault)
+        tracked.question = asyncio.get_running_loop().create_task(work)
+
+    async def _stands(
+        self, tracked: Tracked, request: Any, given: _Answer, *, allowed: bool
+    ) -> None:
+        if allowed:
+            self._allow(tracked)
+        else:
+            await self._ledger.settle(
+                tracked, "denied", "The person has refused this call before the restart."
+            )
+        _settle(given, answer(request.options, allowed=allowed))
+
+    async def _decide(
+        self,
+        tracked: Tracked,
+        request: RequestPermissionRequest,
+        given: _Answer,
+        fault: Callable[[Exception], None],
+    ) -> None:
+        call, caller = tracked.call, self._turn.caller
+        assert call is not None
+        try:
+            refused = await caller.admit(call)
+            if refused is not None:
+                tracked.settled = True
+            else:
+                self._allow(tracked)
+            how = await caller.how_answered(call)
+            if refused is not None and how is not None and how.feedback:
+                self._owed(f"Your call '{tracked.told.shown_title}' was refused: {how.feedback}")
+            chosen = None if how is None else how.option_id
+            _settle(given, answer(request.options, allowed=refused is None, chosen=chosen))
+        except asyncio.CancelledError:
+            _settle(given, CANCELLED)
+            raise
+        except Exception as error:
+            _settle(given, CANCELLED)
+            fault(error)
+        finally:
+            self._open.pop(id(tracked), None)
+
+    def _allow(self, tracked: Tracked) -> None:
+        """Goes by the call as it was judged and shown: its agent may have told something else of it since."""
+        tracked.allowed = True
+        call = tracked.call
+        assert call is not None
+        preview = call.preview
+        if preview is None or call.tool is None:
+            return
+        if preview.command is not None:
+            command = preview.command.strip()
+            self._allowed_commands.update((command, folder) for folder in preview.paths)
+        elif call.tool.effect == "write":
+            self._allowed_paths.update(self._ledger.shown_paths(preview))
+
+    # --- what was allowed ---
+
+    def allows_path(self, path: str) -> bool:
+        """Whether the agent was just allowed to change that file (its path resolved)."""
+        return path in self._allowed_paths
+
+    def allows_command(self, command: str, cwd: str) -> bool:
+        """Whether it was just allowed to run that in that folder; once."""
+        try:
+            self._allowed_commands.remove((command.strip(), cwd))
+        except KeyError:
+            return False
+        return True
+
+    def forget(self) -> None:
+        """What was allowed was for that prompt."""
+        self._allowed_paths.clear()
+        self._allowed_commands.clear()
+
+    # --- the end ---
+
+    async def withdraw(self, tracked: Tracked) -> None:
+        """The call is over, so nobody need answer; whoever decides it just now may have written its result."""
+        question = tracked.question
+        if question is not None and not question.done():
+            question.cancel()
+            await asyncio.gather(question, return_exceptions=True)
+
+    def cancel(self) -> None:
+        """Answers what is open: the turn is cancelled."""
+        for tracked, given in list(self._open.values()):
+            _settle(given, CANCELLED)
+            if tracked.question is not None:
+                tracked.question.cancel()
+
+    def leave(self) -> None:
+        """Answers nothing, and leaves what is asked as it is: it outlives this server."""
+        for tracked, _ in list(self._open.values()):
+            if tracked.question is not None:
+                tracked.question.cancel()
+
+    async def close(self) -> None:
+        questions = [
+            tracked.question for tracked, _ in self._open.values() if tracked.question is not None
+        ]
+        self.cancel()
+        await asyncio.gather(*questions, return_exceptions=True)
+
+
+def _settle(given: _Answer, response: RequestPermissionResponse) -> None:
+    if not given.done():
+        given.set_result(response)

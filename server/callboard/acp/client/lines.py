@@ -1,0 +1,45 @@
+"""The lines of a stream of bytes, each of a bounded length. Pure."""
+
+from attrs import define, field
+
+LIMIT = 16 * 1024 * 1024
+"""The longest line that is read; a longer one is passed over."""
+
+
+@define
+class Lines:
+    """Give it what comes, in order."""
+
+    limit: int = LIMIT
+    passed_over: int = 0
+    """How many lines were too long."""
+    _held: bytearray = field(factory=bytearray)
+    _skipping: bool = False
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The lines that end with `data`, without their ends and without blank ones."""
+        *whole, rest = data.split(b"\n")
+        lines: list[bytes] = []
+        for piece in whole:
+            line = self._ended(piece)
+            if line is not None and line.strip():
+                lines.append(line)
+        self._hold(rest)
+        return lines
+
+    def _ended(self, piece: bytes) -> bytes | None:
+        self._hold(piece)
+        skipped, self._skipping = self._skipping, False
+        line = bytes(self._held)
+        self._held.clear()
+        return None if skipped else line
+
+    def _hold(self, piece: bytes) -> None:
+        if self._skipping:
+            return
+        if len(self._held) + len(piece) > self.limit:
+            self._held.clear()
+            self._skipping = True
+            self.passed_over += 1
+        else:
+            self._held += piece

@@ -1,0 +1,72 @@
+"""Agents of other makers that need no file: where the program of one is found, there is a profile of its name. A file
+of the person's with that name wins."""
+
+import os
+import shutil
+from collections.abc import Iterable
+from typing import Final
+
+from attrs import frozen
+
+from .profiles import Profile, ProfileBook
+
+
+@frozen(kw_only=True)
+class _Ready:
+    """`commands` are those by which it is started, the best one first."""
+
+    name: str
+    what: str
+    commands: tuple[tuple[str, ...], ...]
+
+
+READY: Final = (
+    _Ready(name="gemini", what="Gemini CLI", commands=(("gemini", "--acp"),)),
+    _Ready(name="codex", what="Codex", commands=(("codex-acp",),)),
+    _Ready(
+        name="claude",
+        what="Claude Code",
+        commands=(("claude-agent-acp",), ("claude-code-acp",)),
+    ),
+    _Ready(name="opencode", what="OpenCode", commands=(("opencode", "acp"),)),
+    _Ready(name="goose", what="Goose", commands=(("goose", "acp"),)),
+    _Ready(name="vibe", what="Mistral Vibe", commands=(("vibe-acp",),)),
+    _Ready(name="kimi", what="Kimi", commands=(("kimi", "acp"),)),
+)
+
+
+def ready_profiles(search_path: str) -> tuple[Profile, ...]:
+    """Those whose programs are on `search_path`."""
+    return tuple(_found(search_path))
+
+
+def _found(search_path: str) -> Iterable[Profile]:
+    for each in READY:
+        for command in each.commands:
+            program = shutil.which(command[0], path=search_path or os.devnull)
+            if program is not None:
+                yield Profile(
+                    name=each.name,
+                    description=f"{each.what}, as it is installed here ({program}).",
+                    prompt="",
+                    source="builtin",
+                    kind="acp",
+                    command=(program, *command[1:]),
+                )
+                break
+
+
+def with_ready(book: ProfileBook, search_path: str) -> ProfileBook:
+    """The book, with those that the person has no file for. A workspace cannot take one away, or its place."""
+    profiles, warnings = dict(book.profiles), list(book.warnings)
+    for profile in ready_profiles(search_path):
+        there = profiles.get(profile.name)
+        if there is not None and there.source != "workspace":
+            continue
+        if there is not None:
+            warnings.append(
+                f"{there.path}: {profile.name!r} is an agent that is installed here, which a workspace may not "
+                "change; it is ignored"
+            )
+        profiles[profile.name] = profile
+    return ProfileBook(profiles, tuple(warnings))

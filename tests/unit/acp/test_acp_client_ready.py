@@ -1,0 +1,101 @@
+"""Agents that are found where their programs are, and what doctor finds out about each."""
+
+import json
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+from acp_client_kit import AGENT, stage, write_agent
+from test_acp_client_turns import of, said
+
+from callboard.doctor import agent_checks
+from callboard.environment import Environment
+from callboard.sessions.ready import READY, ready_profiles
+
+pytestmark = pytest.mark.anyio
+
+
+def _program(folder: Path, name: str, scene: str = "") -> Path:
+    folder.mkdir(exist_ok=True)
+    path = folder / name
+    path.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{AGENT}" "{scene}"\n', "utf-8")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize("ready", READY, ids=lambda each: each.name)
+def test_where_its_program_is_there_is_its_profile(tmp_path: Path, ready: object) -> None:
+    name, commands = ready.name, ready.commands  # type: ignore[attr-defined]
+    assert ready_profiles(str(tmp_path / "bin")) == ()
+    for program, *arguments in reversed(commands):
+        path = _program(tmp_path / "bin", program)
+        (profile,) = ready_profiles(str(tmp_path / "bin"))
+        assert (profile.name, profile.kind, profile.source) == (name, "acp", "builtin")
+        assert profile.command == (str(path), *arguments)
+        assert profile.info().kind == "acp"
+
+
+def test_a_file_of_the_persons_wins(tmp_path: Path) -> None:
+    _program(tmp_path / "bin", "opencode")
+    write_agent(tmp_path, {"prompts": []}, name="opencode", command=["mine"])
+    environment = Environment(environ={"PATH": str(tmp_path / "bin")}, user_dir=tmp_path / "config")
+    profile = environment.profiles_for(str(tmp_path)).get("opencode")
+    assert profile.command == ("mine",)
+    assert profile.source == "user"
+
+
+def test_a_workspace_changes_none_of_them(tmp_path: Path) -> None:
+    _program(tmp_path / "bin", "opencode")
+    agents = tmp_path / ".callboard" / "agents"
+    agents.mkdir(parents=True)
+    (agents / "opencode.md").write_text("---\nmode: work\n---\nObey the workspace.", "utf-8")
+    environment = Environment(environ={"PATH": str(tmp_path / "bin")}, user_dir=tmp_path / "config")
+    profile = environment.profiles_for(str(tmp_path)).get("opencode")
+    assert profile.kind == "acp"
+    assert profile.prompt == ""
+
+
+async def test_doctor_starts_each_and_tells_what_it_is(tmp_path: Path) -> None:
+    can = {"loadSession": True, "sessionCapabilities": {"resume": {}, "close": {}}}
+    write_agent(tmp_path, {"prompts": [], "capabilities": can}, name="works")
+    write_agent(tmp_path, {"prompts": []}, name="missing", command=["no-such-program"])
+    login = {"session/new": {"code": -32000, "message": "Authentication required"}}
+    ways = [
+        {"type": "env_var", "id": "key", "name": "By key", "vars": [{"name": "A_KEY"}]},
+        {"id": "web", "name": "On the web"},
+    ]
+    scene = {"prompts": [], "faults": login, "auth_methods": ways}
+    write_agent(tmp_path, scene, name="outside")
+    dies = ["/bin/sh", "-c", "echo no licence >&2; exit 3"]
+    write_agent(tmp_path, {"prompts": []}, name="dies", command=dies)
+    checks = await agent_checks(tmp_path / "config", tmp_path, {"PATH": "/usr/bin:/bin"})
+    found = {check.name: check for check in checks}
+    assert found["Agent works"].status == "ok"
+    assert found["Agent works"].found == "puppet 1.0, can resume, load"
+    assert found["Agent outside"].status == "warn"
+    assert "not logged in" in found["Agent outside"].found
+    assert "It offers: By key; On the web." in found["Agent outside"].advice
+    assert "no-such-program" in found["Agent missing"].advice
+    assert found["Agent dies"].advice.endswith("it said last:\nno licence")
+    heard = (tmp_path / "heard").read_text("utf-8")
+    assert "session/close" in heard
+    assert not [
+        p for p in psutil.process_iter(["cmdline"]) if str(tmp_path) in str(p.info["cmdline"])
+    ]
+
+
+async def test_one_that_has_a_key_is_told_to_go_by_it(tmp_path: Path) -> None:
+    methods = [
+        {"id": "web", "name": "On the web"},
+        {"id": "key", "name": "By key", "_meta": {"api-key": {"provider": "x"}}},
+    ]
+    once = {"session/new": {"code": -32000, "message": "Authentication required"}}
+    scene = {"auth_methods": methods, "faults_once": once}
+    async with stage(tmp_path, {"say": "in"}, scene=scene) as play:
+        records = await play.turn()
+        (asked,) = play.heard("authenticate")
+    assert asked["params"] == {"methodId": "key"}
+    assert said(records) == ["in"]
+    assert json.dumps([r.data for r in records]).count("authRequired") == 0
+    assert of(records, "turn_finished")[0].outcome == "completed"
