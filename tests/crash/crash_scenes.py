@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from crash_ledger import snapshot
+from crash_ledger import held, snapshot
 from crash_stage import Stage, die
 
 from callboard.log.importing import PIECE_BYTES
-from harness.process import ServerProcess
+from harness.process import RpcError, ServerProcess
 
 Play = Callable[[Stage, ServerProcess], None]
 
@@ -338,7 +338,10 @@ def watched_asking(stage: Stage, server: ServerProcess) -> None:
     session_id = stage.create(server)
     stage.prompt(server, session_id, "ask")
     for approval in stage.approvals(other, session_id):
-        other.call("approval/answer", approvalId=approval, optionId="allow_once")
+        try:
+            other.call("approval/answer", approvalId=approval, optionId="allow_once")
+        except RpcError as error:  # the server has died of the one before, and its turn with it
+            held(error.kind == "alreadyResolved", error)
     server.wait(session_id)
 
 

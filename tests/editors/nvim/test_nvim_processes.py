@@ -497,13 +497,12 @@ def test_two_editors_answer_one_approval_and_one_of_them_has_won(edit):
     session = Driven(one)
     Driven(two, session.id)
     session.prompt("run echo hello")
-    pending = "local a = require('callboard.app').get().approvals.pending return a[1]"
+    seen = "_G.asked = require('callboard.app').get().approvals.pending[1] return _G.asked"
     for editor in (one, two):
-        editor.wait_for(lambda editor=editor: editor.lua(pending))
+        editor.wait_for(lambda editor=editor: editor.lua(seen))
     answering = """
     local app = require('callboard.app').get()
-    local approval = app.approvals.pending[1]
-    app:answer(approval, approval.options[1], nil, function(err) _G.came = err or 'answered' end)
+    app:answer(_G.asked, _G.asked.options[1], nil, function(err) _G.came = err or 'answered' end)
     """
     for editor in (one, two):
         editor.lua(answering)
@@ -518,7 +517,11 @@ def test_two_editors_answer_one_approval_and_one_of_them_has_won(edit):
     assert editor_told(loser) == ["Callboard: echo hello was allowed by Neovim already"]
     assert said(winner) == []
     for editor in (one, two):
-        editor.wait_for(lambda editor=editor: not editor.lua(pending))
+        editor.wait_for(
+            lambda editor=editor: (
+                not editor.lua("return require('callboard.app').get().approvals.pending[1]")
+            )
+        )
     seen = session.rests()
     assert [i["status"] for i in seen["items"] if i["kind"] == "tool"] == ["ok"]
     session.agrees()
