@@ -9,6 +9,7 @@ import pytest
 from acp_scenes import scenes, workspace
 
 from harness.acp import ANEW, AcpProcess, RpcError, allow
+from harness.waiting import wait_until
 
 
 @pytest.fixture
@@ -179,3 +180,27 @@ def test_a_store_that_cannot_be_opened_is_the_answer_to_initialize(tmp_path: Pat
             agent.initialize()
         assert broken.value.kind in ("storeCorrupt", "storeUnsupported")
         assert str(tmp_path / "store.db") in broken.value.error["message"]
+
+
+def test_an_agent_that_came_on_a_full_disk_serves_once_there_is_room(tmp_path: Path) -> None:
+    full = tmp_path / "full"
+    full.touch()
+    program = (str(Path(__file__).parents[1] / "e2e" / "full_server.py"), "serve")
+    with AcpProcess(
+        tmp_path, model=scenes(tmp_path), program=program, environ={"FULL": str(full)}
+    ) as agent:
+        with pytest.raises(RpcError, match="is full"):
+            agent.new(tmp_path)
+        full.unlink()
+
+        def session() -> str | None:
+            try:
+                return agent.new(tmp_path)
+            except RpcError as error:
+                assert "is full" in str(error)
+                return None
+
+        wait_until(
+            session, "an agent that serves", deadline_s=60, pause=lambda: agent.process.poll()
+        )
+        assert len(agent.call("session/list")["sessions"]) == 1

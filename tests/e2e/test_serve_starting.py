@@ -188,7 +188,7 @@ def test_a_server_that_came_on_a_full_disk_serves_once_there_is_room(tmp_path: P
 
         def there() -> bool:
             try:
-                server.call("session/list")
+                server.call("session/create", cwd=str(server.folder), idempotencyKey="once")
             except RpcError as error:
                 assert error.kind == "storeFull"
                 return False
@@ -197,7 +197,10 @@ def test_a_server_that_came_on_a_full_disk_serves_once_there_is_room(tmp_path: P
         wait_until(
             there, "a server that serves", deadline_s=60, pause=lambda: server.process.poll()
         )
-        session = server.create(server.folder)
+        # whoever found room first asks again, as one does whose answer was lost
+        told = server.call("session/create", cwd=str(server.folder), idempotencyKey="once")
+        (session,) = [each["sessionId"] for each in server.call("session/list")["data"]]
+        assert told["session"]["sessionId"] == session
         server.prompt(session, "hello")
         assert server.wait(session)["turn"]["state"] == "completed"
         assert server.close() == 0

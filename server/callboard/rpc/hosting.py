@@ -5,14 +5,18 @@ import gc
 import logging
 import os
 import sys
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from callboard_rpc.errors import CallboardError
 
 from ..acp.client.feature import feature as external_agents
 from ..host import Environment, Feature, Host, open_host
 from ..log.redact import RedactingFilter
+from ..log.retrying import may_pass
 
 if TYPE_CHECKING:
     from .serve import Opening
@@ -21,6 +25,8 @@ _log = logging.getLogger(__name__)
 
 _WARM_AFTER_S = 0.3
 """What a client asks for right after the start goes first."""
+_AGAIN_S = 1.0
+"""How long a host that could not be opened is not tried again."""
 
 
 def log_to_stderr() -> None:
@@ -28,6 +34,33 @@ def log_to_stderr() -> None:
     logging.basicConfig(
         stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s", level=logging.WARNING
     )
+
+
+def tell(error: CallboardError) -> None:
+    """The person sees it, too, if the editor shows what a server says; its disk may be the full one."""
+    with suppress(OSError):
+        sys.stderr.write(f"callboard serve: {error.message}\n")
+
+
+class Again:
+    """Tries anew to open a host that an `error` has kept from opening, if that may pass: for whoever asks a
+    second later or more, and once at a time.
+
+    Whoever asks is refused all the same. What follows is served as ever: a request that were let through here
+    would pass by what keeps it from being done twice.
+    """
+
+    def __init__(self, error: CallboardError, open: Callable[[], Awaitable[object]]) -> None:
+        self._open = open
+        self._over = not may_pass(error)
+        self._due = time.monotonic() + _AGAIN_S
+        self._trying = asyncio.Lock()
+
+    async def __call__(self) -> None:
+        async with self._trying:
+            if not self._over and time.monotonic() >= self._due:
+                await self._open()
+                self._over = True
 
 
 @asynccontextmanager

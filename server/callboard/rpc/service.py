@@ -1,12 +1,9 @@
 """The server behind ``callboard serve``, once ``initialize`` is answered: a host, and its one client."""
 
-import asyncio
 import logging
 import os
-import sys
-import time
-from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack, suppress
+from collections.abc import Callable
+from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +14,6 @@ from callboard_rpc.methods import METHODS
 from ..host import Environment, Host
 from ..log.ids import IdSource
 from ..log.redact import Redactor
-from ..log.retrying import may_pass
 from ..tools.environment import secret_values
 from . import loop
 from .boot import Boot
@@ -39,7 +35,7 @@ from .handlers import (
 )
 from .handlers.client import Clients, ClientState
 from .handlers.remade import remakes
-from .hosting import log_to_stderr, opened_host, warm
+from .hosting import Again, log_to_stderr, opened_host, tell, warm
 from .idempotency import StoredAnswers
 from .lifecycle import EndReason
 from .offers import Offers
@@ -67,9 +63,6 @@ _SERVED = (
     "peer",
 )
 """The families that a server without a store refuses by themselves; the rest is the protocol's own."""
-
-_AGAIN_S = 1.0
-"""How long a host that could not be opened is not tried again."""
 
 
 def handlers_of(host: Host, clients: Clients) -> dict[str, Handler | Heed]:
@@ -145,7 +138,7 @@ class _Reception:
         try:
             answer = self._opening.handshake(params)
         except CallboardError as error:
-            _tell(error)
+            tell(error)
             raise
         self._take_limit()
         return answer
@@ -156,13 +149,12 @@ class _Reception:
         try:
             host = await self._opened(connection)
         except CallboardError as error:
-            _tell(error)
-            again = partial(self.serve, connection) if may_pass(error) else None
-            return _Refusing(error, connection, again).served
+            tell(error)
+            return _refusing(error, Again(error, partial(self._serve_anew, connection)))
         except Exception:
             _log.exception("the host could not be started")
             error = CallboardError("internal", "the server could not start; its log says why")
-            return _Refusing(error, connection, None).served
+            return _refusing(error, Again(error, partial(self._serve_anew, connection)))
         self._host = host
         self._redactor = host.redactor
         clients = self._clients = Clients(host)
@@ -173,6 +165,9 @@ class _Reception:
         host.spawn(answers.prune, "pruning of stored answers")
         host.spawn(lambda: warm(host), "warm-up")
         return Served(handlers=handlers_of(host, clients), replay=answers)
+
+    async def _serve_anew(self, connection: Connection) -> None:
+        connection.serve(await self.serve(connection))
 
     async def _opened(self, connection: Connection) -> Host:
         environment = Environment.of_process(connection.client.config)
@@ -216,49 +211,17 @@ async def _leave(state: ClientState) -> None:
     await state.subscriptions.close()
 
 
-def _tell(error: CallboardError) -> None:
-    """The person sees it, too, if the editor shows what a server says; its disk may be the full one."""
-    with suppress(OSError):
-        sys.stderr.write(f"callboard serve: {error.message}\n")
+def _refusing(error: CallboardError, again: Again) -> Served:
+    """What is served without a host: nothing can be done, and the client is told so, whatever it asks."""
 
+    async def unserved(_: Call, __: Any) -> Any:
+        await again()
+        raise error
 
-class _Refusing:
-    """What is served without a host: nothing can be done, and the client is told so, whatever it asks.
-
-    `again` tries anew to open the host, for whoever asks a second later or more; once it is there it serves
-    this request, and all that follow.
-    """
-
-    def __init__(
-        self,
-        error: CallboardError,
-        connection: Connection,
-        again: Callable[[], Awaitable[Served]] | None,
-    ) -> None:
-        self._error = error
-        self._connection = connection
-        self._again = again
-        self._due = time.monotonic() + _AGAIN_S
-        self._trying = asyncio.Lock()
-        self._found: Served | None = None
-        self.served = Served(
-            handlers={
-                name: self._unserved
-                for name, method in METHODS.items()
-                if method.direction == "clientToServer" and name.partition("/")[0] in _SERVED
-            }
-        )
-
-    async def _unserved(self, call: Call, params: Any) -> Any:
-        found = await self._tried()
-        handler = None if found is None else found.handlers.get(call.method)
-        if handler is None or isinstance(handler, Heed):
-            raise self._error
-        return await handler(call, params)
-
-    async def _tried(self) -> Served | None:
-        async with self._trying:
-            if self._found is None and self._again is not None and time.monotonic() >= self._due:
-                self._found, self._again = await self._again(), None
-                self._connection.serve(self._found)
-            return self._found
+    return Served(
+        handlers={
+            name: unserved
+            for name, method in METHODS.items()
+            if method.direction == "clientToServer" and name.partition("/")[0] in _SERVED
+        }
+    )

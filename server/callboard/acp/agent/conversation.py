@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from typing import Any, cast
 
 from callboard_rpc.errors import CallboardError
@@ -171,10 +171,13 @@ def _understood(params: dict[str, Any]) -> InitializeRequest:
 def refusing(
     error: Callable[[str], CallboardError],
     fault: Callable[[BaseException, str], dict[str, Any]],
+    before: Callable[[], Awaitable[None]] | None = None,
 ) -> Served:
-    """Answers every method with the `error` that is made of its name."""
+    """Answers every method with the `error` that is made of its name, when `before` is done."""
 
     async def refused(incoming: Incoming, _: Any) -> Any:
+        if before is not None:
+            await before()
         raise error(incoming.method)
 
     return Served(

@@ -2,8 +2,8 @@
 
 import logging
 import os
-import sys
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from callboard_rpc.errors import CallboardError
@@ -15,7 +15,7 @@ from ...rpc import loop
 from ...rpc.boot import Boot
 from ...rpc.conversing import Means, WireLimits, converse
 from ...rpc.fault import Faults
-from ...rpc.hosting import log_to_stderr, opened_host, warm
+from ...rpc.hosting import Again, log_to_stderr, opened_host, tell, warm
 from ...rpc.lifecycle import EndReason
 from ...rpc.offers import Offers
 from ...rpc.wire import Wire
@@ -92,19 +92,21 @@ class _Reception:
         try:
             answer = self._greeter.result(params)
         except CallboardError as error:
-            sys.stderr.write(f"callboard serve: {error.message}\n")
+            tell(error)
             raise
         self._take_limit()
         return answer
 
     async def serve(self, conversation: EditorConversation) -> int | None:
-        """Opens the host. Where that fails, whatever the client asks is answered by the reason."""
+        """Opens the host. Where that fails, whatever the client asks is answered by the reason, and tried
+        again for a reason that may pass."""
         try:
             environment = Environment.of_process(config_of(conversation.params))
             host = await self._stack.enter_async_context(opened_host(environment, self._opening))
         except CallboardError as error:
-            sys.stderr.write(f"callboard serve: {error.message}\n")
-            conversation.serve(refusing(lambda _, error=error: error, self._fault))
+            tell(error)
+            again = Again(error, partial(self.serve, conversation))
+            conversation.serve(refusing(lambda _, error=error: error, self._fault, again))
             return None
         except Exception:
             _log.exception("the host could not be started")
