@@ -227,8 +227,8 @@ class SessionUpdateParams:
     """Changes what is given; metadata are replaced as a whole. `burst_budget` null is as configured, `effort`
     null as the profile or the model has it.
 
-    `if_unchanged_since` is the `headSeq` of the session as it was read: when its title, pin, metadata or burst
-    budget were changed after that, nothing is changed now (sessionChanged). So who reads metadata, adds to
+    `if_unchanged_since` is the `headSeq` of the session as it was read: when its title, pin, metadata, effort or
+    burst budget were changed after that, nothing is changed now (sessionChanged). So who reads metadata, adds to
     them and writes them back loses nothing that others wrote meanwhile: read again, and try again."""
 
     session_id: SessionId
