@@ -8,6 +8,7 @@ from callboard_rpc.common import Actor, GroupId, SessionId
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import AgentGroupCreated, AgentGroupMemberJoined
 
+from ..log.record import Record
 from ..log.text import quoted
 from ..log.transaction import Transaction
 from ..sessions.projection import SQL as SESSION_SQL
@@ -68,11 +69,11 @@ def may_act(tx: Transaction, who: Participant) -> None:
     refuse_unless_open(who.root_id, closed=bool(flags[0]), archived=bool(flags[1]))
 
 
-def append(tx: Transaction, who: Participant, event: object) -> None:
+def append(tx: Transaction, who: Participant, event: object) -> Record:
     """An event in the root's log. Of a turn it is only where that turn is the root's own."""
     grant = who.grant
     own = grant is not None and grant.session_id == who.root_id
-    tx.append(
+    return tx.append(
         who.root_id,
         event,
         actor=who.by,

@@ -23,7 +23,7 @@ from ..log import sqlfile
 from ..log.record import Record
 from ..log.transaction import Projection, Transaction
 from ..turns.boundary import Query
-from .state import changed, created, follows
+from .state import changes, created, follows
 
 SQL = sqlfile.load("callboard.groups")
 
@@ -152,23 +152,24 @@ def _on_task_created(tx: Transaction, record: Record) -> None:
 
 
 def _on_task_changed(tx: Transaction, record: Record) -> None:
+    """The row as `state.changes` has it, without reading it: what an event leaves empty stays."""
     event: GroupTaskClaimed | GroupTaskReleased | GroupTaskStatusChanged = record.value
-    before = find_task(tx.all, record.session_id, event.task_id)
-    if before is None:
-        return
-    task = changed(before, event, record.at)
-    tx.execute(
-        SQL["update_task"],
-        task.status,
-        task.updated_at,
-        task.assignee,
-        task.summary,
-        task.reason,
-        _text(task.findings),
-        _text(task.touched_files),
-        record.session_id,
-        task.task_id,
-    )
+    place = (record.session_id, event.task_id)
+    if isinstance(event, GroupTaskStatusChanged):
+        tx.execute(
+            SQL["update_task"],
+            event.status,
+            record.at,
+            event.assignee or None,
+            event.summary or None,
+            event.reason or None,
+            _text(event.findings) if event.findings else None,
+            _text(event.touched_files) if event.touched_files else None,
+            *place,
+        )
+    else:
+        change = changes(event, record.at)
+        tx.execute(SQL["own_task"], change["status"], record.at, change["assignee"], *place)
 
 
 def _on_queued(tx: Transaction, record: Record) -> None:

@@ -95,9 +95,14 @@ SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?1
 WHERE EXISTS (SELECT 1 FROM agent_groups WHERE root_id = ?1)
 ON CONFLICT (root_id, task_id) DO NOTHING;
 
+-- name: own_task
+UPDATE group_tasks SET status = ?, updated_at = ?, assignee = ? WHERE root_id = ? AND task_id = ?;
+
+-- What is null stays as it is.
 -- name: update_task
-UPDATE group_tasks SET status = ?, updated_at = ?, assignee = ?, summary = ?, reason = ?, findings = ?,
-                       touched_files = ?
+UPDATE group_tasks SET status = ?, updated_at = ?, assignee = coalesce(?, assignee),
+                       summary = coalesce(?, summary), reason = coalesce(?, reason),
+                       findings = coalesce(?, findings), touched_files = coalesce(?, touched_files)
 WHERE root_id = ? AND task_id = ?;
 
 -- Messages.

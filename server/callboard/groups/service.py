@@ -74,7 +74,8 @@ class Groups:
     async def _decided(self, decide: Callable[[Transaction], GroupTask]) -> GroupTask:
         def commit(tx: Transaction) -> GroupTask:
             task = decide(tx)
-            tx.decided(task=unstructure(task))
+            if tx.beside is not None:  # else nobody asks
+                tx.decided(task=unstructure(task))
             return task
 
         return await self._log.transact(commit)

@@ -185,7 +185,10 @@ def is_ready(task: GroupTask, tasks: Mapping[TaskId, GroupTask]) -> bool:
 
 def seen(task: GroupTask, tasks: Mapping[TaskId, GroupTask]) -> GroupTask:
     """The task with what follows from the others."""
-    ready, waits_for = follows(task.status, task.assignee, blockers(task, tasks))
+    follow = follows(task.status, task.assignee, blockers(task, tasks))
+    if follow == (task.ready, task.blockers):
+        return task
+    ready, waits_for = follow
     return attrs.evolve(task, ready=ready, blockers=waits_for)
 
 

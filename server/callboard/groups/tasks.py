@@ -33,7 +33,7 @@ from .rules import (
     check_ready,
     check_transition,
 )
-from .state import seen
+from .state import TaskChange, changed, seen
 
 MAX_TITLE_CHARS = 200
 MAX_TEXT_CHARS = 16_000
@@ -159,16 +159,17 @@ def claim(tx: Transaction, who: Participant, task_id: str) -> GroupTask:
     """Makes whoever acts the owner of a ready task, and a member. Raises taskNotFound,
     taskNotClaimable, taskNotReady: of any number that try at once one succeeds (coordination 82)."""
     may_act(tx, who)
-    own(tx, who, task_id, who.agent_id)
-    return as_it_stands(tx.all, who.root_id, task_id)
+    return own(tx, who, task_id, who.agent_id)
 
 
-def own(tx: Transaction, who: Participant, task_id: str, agent_id: SessionId) -> None:
+def own(tx: Transaction, who: Participant, task_id: str, agent_id: SessionId) -> GroupTask:
     """`claim` for an agent: for oneself, or for a child that is made in this transaction (8.6)."""
     task = existing(tx.all, who.root_id, task_id)
-    check_claim(task, dependencies_of(tx.all, who.root_id, task), names(tx.all, who.root_id))
+    dependencies = dependencies_of(tx.all, who.root_id, task)
+    check_claim(task, dependencies, names(tx.all, who.root_id))
     join(tx, who, the_group(tx, who), agent_id)
-    append(tx, who, GroupTaskClaimed(task_id=task.task_id, agent_id=agent_id))
+    claimed = append(tx, who, GroupTaskClaimed(task_id=task.task_id, agent_id=agent_id))
+    return seen(changed(task, claimed.value, claimed.at), dependencies)
 
 
 def may_be_owned(query: Query, root_id: str, task_id: str) -> None:
@@ -202,22 +203,18 @@ def change(
         must_be_root(who, "cancel tasks")
     check_transition(task, operation, who.agent_id, names(tx.all, who.root_id))
     if operation == "release":
-        append(tx, who, GroupTaskReleased(task_id=task.task_id, agent_id=who.agent_id))
+        event = GroupTaskReleased(task_id=task.task_id, agent_id=who.agent_id)
     else:
-        append(
-            tx,
-            who,
-            GroupTaskStatusChanged(
-                task_id=task.task_id,
-                status=_BECOMES[operation],
-                agent_id=who.agent_id,
-                summary=said.summary,
-                reason=said.reason,
-                findings=said.findings,
-                touched_files=said.touched_files,
-            ),
+        event = GroupTaskStatusChanged(
+            task_id=task.task_id,
+            status=_BECOMES[operation],
+            agent_id=who.agent_id,
+            summary=said.summary,
+            reason=said.reason,
+            findings=said.findings,
+            touched_files=said.touched_files,
         )
-    return as_it_stands(tx.all, who.root_id, task_id)
+    return _with(tx, who, task, event)
 
 
 def reassign(tx: Transaction, who: Participant, task_id: str, agent_id: str) -> GroupTask:
@@ -230,18 +227,21 @@ def reassign(tx: Transaction, who: Participant, task_id: str, agent_id: str) -> 
     must_be_member(tx, who.root_id, agent_id)
     if task.status == "pending":
         check_ready(task, dependencies_of(tx.all, who.root_id, task))
-    append(
-        tx,
-        who,
-        GroupTaskStatusChanged(
-            task_id=task.task_id,
-            status="claimed",
-            agent_id=who.agent_id,
-            assignee=SessionId(agent_id),
-            reason="reassigned",
-        ),
+    event = GroupTaskStatusChanged(
+        task_id=task.task_id,
+        status="claimed",
+        agent_id=who.agent_id,
+        assignee=SessionId(agent_id),
+        reason="reassigned",
     )
-    return as_it_stands(tx.all, who.root_id, task_id)
+    return _with(tx, who, task, event)
+
+
+def _with(tx: Transaction, who: Participant, task: GroupTask, event: TaskChange) -> GroupTask:
+    """Appends what becomes of a task, and returns it as it stands then."""
+    kept = append(tx, who, event)
+    now = changed(task, kept.value, kept.at)
+    return seen(now, dependencies_of(tx.all, who.root_id, now))
 
 
 # --- looking ------------------------------------------------------------------------------------
