@@ -306,12 +306,33 @@ def test_what_no_agent_understands_is_refused_by_its_place(
 
 def test_steering_joins_the_turn_that_runs(agent: AcpProcess, tmp_path: Path) -> None:
     assert agent.hello["agentCapabilities"]["_meta"]["steering"]["supported"] is True
+    assert agent.hello["_meta"]["steering"]["supported"] is True
     session = agent.new(workspace(tmp_path))
     running = agent.ask(session, "stall")
     agent.until_update("agent_message_chunk")
     steered = agent.call(
         "_session/steering", sessionId=session, prompt=[{"type": "text", "text": "never mind"}]
     )
-    assert steered == {"outcome": "steered"}
+    assert steered == {"outcome": "injected"}
     agent.notify("$/cancel_request", requestId=running)
     assert agent.result(running) == {"stopReason": "cancelled"}
+
+
+def test_steering_where_no_turn_runs_begins_one_or_leaves_it_to_the_client(
+    agent: AcpProcess, tmp_path: Path
+) -> None:
+    session = agent.new(workspace(tmp_path))
+    said = [{"type": "text", "text": "never mind"}]
+    declined = agent.call(
+        "_session/steering",
+        sessionId=session,
+        prompt=said,
+        _meta={"steering": {"idleBehavior": "promptRequired"}},
+    )
+    assert declined == {"outcome": "promptRequired", "reason": "noRunningTurn"}
+    assert agent.prompt(session, "hello") == "end_turn"
+    assert texts(agent.updates()) == "You said: hello", "nothing of it was written down"
+    began = agent.call("_session/steering", sessionId=session, prompt=said)
+    assert began == {"outcome": "startedNewTurn"}
+    while not texts(agent.updates()).endswith("You said: never mind"):
+        agent.until_update("agent_message_chunk")

@@ -88,6 +88,7 @@ def _result(store_id: str, host_id: str) -> dict[str, Any]:
             }
         ],
         "agentInfo": {"name": NAME, "title": "Callboard", "version": version()},
+        "_meta": {"steering": {"supported": True}},
     }
 
 

@@ -1,16 +1,18 @@
 """Prompts and their cancels: ``session/prompt``, ``session/cancel``, steering."""
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 from callboard_rpc.common import Failure
 from callboard_rpc.errors import ERRORS, CallboardError
 from callboard_rpc.events import Delivery
 
 from ...host import Host
+from ...log.transaction import Transaction
 from ...rooms.service import Rooms
 from ...rpc.pages import invalid
+from ...sessions.answering import Addressed, Addressing
 from ...sessions.service import Posted
 from ...turns.projection import SQL as TURN_SQL
 from ..contract import convert
@@ -71,11 +73,17 @@ class Prompting:
         content: tuple[Any, ...],
         key: str,
         delivery: Delivery,
+        *,
+        only_joins: bool = False,
     ) -> Posted:
+        """Raises `_NothingRuns` for one that `only_joins` a turn, where there is none."""
         host, author = self._host, self._editor.author
+        if only_joins:
+            _must_run(host.log.glance(TURN_SQL["owner"], params.session_id))
         content = await host.submitting.asked(
             params.session_id, content, author=author, client_message_id=key
         )
+        addressing = self._rooms.addressing(content, None)
         return await host.sessions.prompt(
             params.session_id,
             content,
@@ -83,7 +91,7 @@ class Prompting:
             by=self._editor.actor,
             delivery=delivery,
             client_message_id=key,
-            addressing=self._rooms.addressing(content, None),
+            addressing=_joining(addressing) if only_joins else addressing,
             meta=params.meta,
         )
 
@@ -109,7 +117,9 @@ class Prompting:
         return acp.PromptResponse(stop_reason="end_turn")
 
     async def steer(self, _: Incoming, params: Any) -> Any:
-        """``_session/steering``: says something to the turn that runs, and does not wait for its end."""
+        """``_session/steering``: says something to the turn that runs, and does not wait for its end. The outcome is
+        ``injected``; where none runs ``startedNewTurn``, or ``promptRequired`` for a client that would rather
+        prompt, and then nothing was written."""
         try:
             request = convert.structure(params, acp.PromptRequest)
         except convert.StructureError as fault:
@@ -117,10 +127,18 @@ class Prompting:
                 "invalidParams", f"params of _session/steering are wrong: {fault}"
             ) from None
         follower = self._editor.session(request.session_id)
+        self._editor.signed_in()
+        asks = _asks_when_idle(request.meta)
+        content = from_prompt(request.prompt)
+        await self._cancelled_before(request.session_id)
         key = self._host.log.ids.new("msg")
         follower.prompts.note_own(key)
-        posted = await self._post(request, from_prompt(request.prompt), key, "steer")
-        return {"outcome": posted.outcome}
+        try:
+            posted = await self._post(request, content, key, "steer", only_joins=asks)
+        except _NothingRuns:
+            follower.prompts.forget_own(key)
+            return {"outcome": "promptRequired", "reason": "noRunningTurn"}
+        return {"outcome": "injected" if posted.outcome == "steered" else "startedNewTurn"}
 
     # --- cancelling ---
 
@@ -179,6 +197,33 @@ def _delivery(meta: Mapping[str, Any] | None) -> Delivery:
     if steer is not None and not isinstance(steer, bool):
         raise invalid("$._meta.steer", "must be true or false")
     return "steer" if steer else "queue"
+
+
+def _asks_when_idle(meta: Mapping[str, Any] | None) -> bool:
+    steering: Any = (meta or {}).get("steering")
+    if not isinstance(steering, Mapping):
+        return False
+    return cast("Mapping[str, Any]", steering).get("idleBehavior") == "promptRequired"
+
+
+class _NothingRuns(Exception):
+    """There is no turn that could take in what is said."""
+
+
+def _must_run(owners: Sequence[tuple[Any, ...]]) -> None:
+    """By the row of a session's owner, if it has one."""
+    if not owners or owners[0][1] is None or owners[0][5] == "finalizing":
+        raise _NothingRuns
+
+
+def _joining(addressing: Addressing) -> Addressing:
+    """As `addressing` does, of a turn that runs in the very transaction that writes the prompt."""
+
+    def joins(tx: Transaction, session_id: str, running: str | None) -> Addressed:
+        _must_run(tx.all(TURN_SQL["owner"], session_id))
+        return addressing(tx, session_id, running)
+
+    return joins
 
 
 def _failed(failure: Failure) -> CallboardError:

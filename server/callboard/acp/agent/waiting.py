@@ -79,6 +79,10 @@ class Prompts:
         """A prompt of this client that it does not wait for."""
         self._own.add(key)
 
+    def forget_own(self, key: str) -> None:
+        """One that was not written after all."""
+        self._own.discard(key)
+
     def remove(self, waiting: Waiting) -> None:
         self._open.pop(waiting.key, None)
 
