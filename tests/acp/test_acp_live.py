@@ -90,6 +90,37 @@ def test_a_turn_of_others_that_fails_is_told_as_a_notice(tmp_path: Path) -> None
         assert not [u for u in one.updates() if u["sessionUpdate"] == "notice"], "it has the answer"
 
 
+def ask(server: ServerProcess, session: str, said: str) -> int:
+    """Prompts, and returns where that stands in the session."""
+    content = [{"type": "text", "text": said}]
+    return server.call("session/prompt", sessionId=session, content=content)["eventSeq"]
+
+
+def reword(server: ServerProcess, session: str, seq: int, said: str) -> None:
+    content = [{"type": "text", "text": said}]
+    server.call("session/queueUpdate", sessionId=session, eventSeq=seq, content=content)
+
+
+def test_a_prompt_that_waited_before_a_resume_is_told_when_a_turn_takes_it_in(
+    tmp_path: Path,
+) -> None:
+    folder, model = workspace(tmp_path), scenes(tmp_path)
+    with (
+        ServerProcess(tmp_path, model=model, approvals=False) as other,
+        AcpProcess(tmp_path, model=model) as agent,
+    ):
+        session = other.call("session/create", cwd=str(folder))["session"]["sessionId"]
+        ask(other, session, "stall")
+        first, second = ask(other, session, "one"), ask(other, session, "two")
+        reword(other, session, first, "eins")
+        agent.call("session/resume", sessionId=session, cwd=str(folder), mcpServers=[])
+        reword(other, session, second, "zwei")
+        other.call("session/cancel", sessionId=session)
+        while not texts(agent.updates()).endswith("zwei"):
+            agent.until_update("agent_message_chunk")
+        assert texts(agent.updates(), "user_message_chunk") == "einszwei"
+
+
 class Unread(AcpProcess):
     """Nobody reads what it sends until `go_on`."""
 

@@ -4,6 +4,7 @@ A prompt is taken in by the transaction that starts its turn, or by a boundary o
 change is a transaction, too, from whatever process: so one of the two is first, and the other is told.
 """
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 import orjson
@@ -25,6 +26,7 @@ from callboard_rpc.events import (
 from callboard_rpc.history import QueuedPrompt
 
 from ..log.log import Log
+from ..log.looking import Rows
 from ..log.record import Record
 from ..log.transaction import Transaction
 from ..turns.projection import SQL
@@ -52,15 +54,32 @@ class Queue:
     ) -> tuple[list[QueuedPrompt], int | None]:
         """Prompts in the order in which they will be taken in; and where the next page begins."""
         rows = await self.log.query(SQL["queue_page"], session_id, after, limit + 1)
-        seqs = [seq for row in rows[:limit] for seq in (row[0], row[3]) if seq is not None]
+        page = await self._prompts(session_id, rows[:limit])
+        return page, (rows[limit - 1][0] if len(rows) > limit else None)
+
+    async def at_head(self, session_id: str) -> tuple[list[QueuedPrompt], int]:
+        """All prompts that wait, and the position up to which that is what the log tells: whoever follows it
+        from there on misses none and sees none twice."""
+
+        def look(rows: Rows) -> tuple[list[tuple[Any, ...]], int]:
+            head: int = rows(SQL["last_position"])[0][0] or 0
+            return rows(SQL["queue_page"], session_id, 0, -1), head
+
+        rows, head = await self.log.at_once(look)
+        return await self._prompts(session_id, rows), head
+
+    async def _prompts(
+        self, session_id: str, rows: Sequence[tuple[Any, ...]]
+    ) -> list[QueuedPrompt]:
+        """Those of rows of ``queue_page``."""
+        seqs = [seq for row in rows for seq in (row[0], row[3]) if seq is not None]
         found = await self.log.query(SQL["records_at"], session_id, orjson.dumps(seqs).decode())
         records = {record.seq: record for record in map(Record.of, found)}
-        page = [
+        return [
             await self._prompt(records[seq], delivery, records.get(updated_seq))
-            for seq, _, delivery, updated_seq in rows[:limit]
+            for seq, _, delivery, updated_seq in rows
             if seq in records  # else the session was deleted just now
         ]
-        return page, (rows[limit - 1][0] if len(rows) > limit else None)
 
     async def _prompt(self, record: Record, delivery: Any, update: Record | None) -> QueuedPrompt:
         said: Message | Directive | MemberMentioned | ScheduleFired = await self._whole(

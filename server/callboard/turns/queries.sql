@@ -157,6 +157,9 @@ SELECT kind, state, turn_id FROM triggers WHERE session_id = ? AND seq = ?;
 SELECT seq, kind, delivery, updated_seq FROM triggers
 WHERE session_id = ? AND state = 'pending' AND seq > ? ORDER BY seq LIMIT ?;
 
+-- name: last_position
+SELECT max(pos) FROM events;
+
 -- name: records_at
 SELECT pos, session_id, seq, event_id, type, at, actor, turn_id, fence, data FROM events
 WHERE session_id = ? AND seq IN (SELECT value FROM json_each(?));

@@ -19,7 +19,7 @@ from . import commands, options, servers, standing
 from .editor import Editor
 from .files import EditorFiles
 from .follower import Follower
-from .replaying import begun_message, replay
+from .replaying import begun_message, go_on_from_here, replay
 
 _PAGE: Final = 50
 _CLOSING_S: Final = 10.0
@@ -78,6 +78,7 @@ class Sessions:
     async def resume(self, incoming: Incoming, params: acp.ResumeSessionRequest) -> Any:
         follower = await self._reopened(params.session_id, params.cwd)
         async with self._or_not_at_all(follower):
+            await go_on_from_here(self._host, follower)
             return await self._reopen(
                 incoming, follower, params.mcp_servers, acp.ResumeSessionResponse
             )

@@ -5,7 +5,7 @@ from typing import Final
 
 import orjson
 
-from callboard_rpc.events import SessionRewound
+from callboard_rpc.events import Message, SessionRewound
 
 from ...host import Host
 from ...log.record import Record
@@ -39,6 +39,22 @@ async def replay(host: Host, follower: Follower, *, through: int) -> None:
     story.results = {}
     if plan is not None:
         await follower.tell(plan)
+
+
+async def go_on_from_here(host: Host, follower: Follower) -> None:
+    """Tells nothing of what was. Prompts that wait are told of when a turn takes them in."""
+    waiting, follower.position = await host.queue.at_head(follower.session_id)
+    for prompt in waiting:
+        if prompt.kind == "prompt":
+            follower.story.hold(
+                prompt.event_seq,
+                Message(
+                    message_id=prompt.message_id,
+                    author=prompt.author,
+                    content=prompt.content,
+                    client_message_id=prompt.client_message_id,
+                ),
+            )
 
 
 async def begun_message(host: Host, follower: Follower) -> None:

@@ -47,6 +47,10 @@ class Story:
         """The client was told of a call in another way than by its record."""
         self._calls[call.tool_call_id] = call.kind or "other"
 
+    def hold(self, seq: int, prompt: events.Message) -> None:
+        """Somebody's prompt waits that is told of when a turn takes it in."""
+        self._held[seq] = prompt
+
     def after(self, record: Record, value: Any) -> Iterator[updates.SessionUpdate]:
         """What a record brings; `value` is its data, whole."""
         if record.session_id != self.session_id:
@@ -54,7 +58,7 @@ class Story:
             return
         match value:
             case events.Message(from_outside=True):
-                self._held[record.seq] = value
+                self.hold(record.seq, value)
             case events.Message():
                 yield from self._said(value)
             case events.PromptUpdated(seq=seq, content=content) if seq in self._held:
