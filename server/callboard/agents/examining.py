@@ -10,6 +10,7 @@ from callboard_rpc.common import Actor, CallId, Mode
 from callboard_rpc.errors import CallboardError
 
 from ..config.settings import AGENT_MESSAGING
+from ..log.text import quoted
 from ..models.catalog import ModelCatalog
 from ..sessions.cache import SessionCache
 from ..sessions.profiles import ProfileBook
@@ -105,7 +106,7 @@ class Examiner:
         delegation = None
         if wanted.task_id is not None:
             if self._delegates is None:
-                raise CallboardError("taskNotFound", f"there is no task {wanted.task_id[:80]!r}")
+                raise CallboardError("taskNotFound", f"there is no task {quoted(wanted.task_id)}")
             delegation = await self._delegates(caller, wanted.task_id)
         return Spawn(
             parent_id=caller.parent_id,
@@ -137,7 +138,7 @@ class Examiner:
         if unknown:
             raise invalid(
                 "tools",
-                f"there is no tool {unknown[0][:80]!r} to give to an agent; there are: "
+                f"there is no tool {quoted(unknown[0])} to give to an agent; there are: "
                 f"{', '.join(usable)}",
             )
         return frozenset(tools)

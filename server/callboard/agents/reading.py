@@ -21,6 +21,7 @@ from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import InterruptKind
 
 from ..log.clock import parse
+from ..log.faults import no_session
 from ..log.log import Log
 from ..log.looking import Rows
 from ..sessions.state import narrowest
@@ -72,7 +73,7 @@ class AgentReading:
         def read(rows: Rows) -> tuple[Agent, ...]:
             place = rows("SELECT root_id FROM heads WHERE session_id = ?", session_id)
             if not place:
-                raise CallboardError("sessionNotFound", f"there is no session {session_id[:80]!r}")
+                raise no_session(session_id)
             root_id: str = place[0][0]
             agents = rows(
                 SQL["tree"],

@@ -9,6 +9,7 @@ from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import AgentSpawned, Author, Directive, SessionCreated
 
 from ..config.settings import AgentSettings
+from ..log.faults import no_session
 from ..log.text import well_formed
 from ..log.transaction import Transaction
 from ..sessions.projection import SQL as SESSION_SQL
@@ -98,7 +99,7 @@ def spawn(
         assert_fence(tx, wanted.grant)
     flags = tx.one(SESSION_SQL["session_place"], wanted.parent_id)
     if flags is None:
-        raise CallboardError("sessionNotFound", f"there is no session {wanted.parent_id[:80]!r}")
+        raise no_session(wanted.parent_id)
     closed, archived, root_id, depth = flags
     refuse_unless_open(wanted.parent_id, closed=bool(closed), archived=bool(archived))
     depth_left = _depth_left(tx, wanted.parent_id, depth, settings)

@@ -24,7 +24,7 @@ from ..log import sqlfile
 from ..log.log import Log
 from ..log.record import Record
 from ..log.retrying import delays
-from ..log.text import redacted
+from ..log.text import quoted, redacted
 from ..log.transaction import Projection, Transaction
 from .operation import only_named, same_operation, same_subject
 from .state import resolved, state_after
@@ -271,7 +271,7 @@ class Approvals:
             row = tx.one(SQL["approval"], approval_id)
             if row is None:
                 raise CallboardError(
-                    "approvalNotFound", f"there is no approval {approval_id[:80]!r}"
+                    "approvalNotFound", f"there is no approval {quoted(approval_id)}"
                 )
             approval = _approval(*row[:3])
             if approval.state == "pending" and _is_due(approval, tx.now()):
@@ -282,7 +282,7 @@ class Approvals:
                 known = [o.option_id for o in approval.options]
                 raise CallboardError(
                     "optionInvalid",
-                    f"approval {approval_id} has no option {option_id[:80]!r}; "
+                    f"approval {approval_id} has no option {quoted(option_id)}; "
                     f"it has {', '.join(known)}",
                     data={"options": known},
                 )
@@ -391,7 +391,7 @@ class Approvals:
         """Raises approvalNotFound."""
         rows = await self._log.query(SQL["approval"], approval_id)
         if not rows:
-            raise CallboardError("approvalNotFound", f"there is no approval {approval_id[:80]!r}")
+            raise CallboardError("approvalNotFound", f"there is no approval {quoted(approval_id)}")
         return _approval(*rows[0][:3])
 
     async def page(
@@ -454,7 +454,7 @@ class Approvals:
         def remove(tx: Transaction) -> Rule:
             row = tx.one(SQL["rule"], rule_id)
             if row is None:
-                raise CallboardError("ruleNotFound", f"there is no rule {rule_id[:80]!r}")
+                raise CallboardError("ruleNotFound", f"there is no rule {quoted(rule_id)}")
             tx.execute(SQL["delete_rule"], rule_id)
             rule = _rule(row)
             tx.decided(rule=unstructure(rule))

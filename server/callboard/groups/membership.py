@@ -8,6 +8,7 @@ from callboard_rpc.common import Actor, GroupId, SessionId
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import AgentGroupCreated, AgentGroupMemberJoined
 
+from ..log.faults import no_session
 from ..log.record import Record
 from ..log.text import quoted
 from ..log.transaction import Transaction
@@ -54,7 +55,7 @@ def root_of(query: Query, session_id: str) -> SessionId:
     """The root of the tree that a session is in. Raises sessionNotFound."""
     rows = query(SQL["root_of"], session_id)
     if not rows:
-        raise CallboardError("sessionNotFound", f"there is no session {quoted(session_id)}")
+        raise no_session(session_id)
     return SessionId(rows[0][0])
 
 
@@ -65,7 +66,7 @@ def may_act(tx: Transaction, who: Participant) -> None:
         assert_fence(tx, who.grant)
     flags = tx.one(SESSION_SQL["flags"], who.root_id)
     if flags is None:
-        raise CallboardError("sessionNotFound", f"there is no session {quoted(who.root_id)}")
+        raise no_session(who.root_id)
     refuse_unless_open(who.root_id, closed=bool(flags[0]), archived=bool(flags[1]))
 
 

@@ -17,6 +17,7 @@ from callboard_rpc.groups import (
     TaskFilter,
 )
 
+from ..log.faults import no_session
 from ..log.log import Log
 from ..log.looking import Rows
 from ..log.text import quoted
@@ -155,7 +156,7 @@ class GroupReading:
         def look(rows: Rows) -> T:
             place = rows(SQL["root_of"], session_id)
             if not place:
-                raise CallboardError("sessionNotFound", f"there is no session {quoted(session_id)}")
+                raise no_session(session_id)
             return read(rows, place[0][0])
 
         return await self._log.at_once(look)

@@ -8,6 +8,7 @@ from callboard_rpc.errors import CallboardError
 
 from .quarantine import WAY_OUT
 from .sqlite import sqlite3
+from .text import quoted
 
 _LEAST_BYTES = 64 * 1024
 
@@ -19,6 +20,11 @@ class StaleFence(Exception):
         super().__init__(f"session {session_id} is no longer owned under fence {fence}")
         self.session_id = session_id
         self.fence = fence
+
+
+def no_session(session_id: str) -> CallboardError:
+    """Somebody named a session that is not there."""
+    return CallboardError("sessionNotFound", f"there is no session {quoted(session_id)}")
 
 
 def store_error(fault: BaseException, path: Path) -> CallboardError | None:

@@ -29,7 +29,7 @@ from .record import SELECT, Record
 from .scope import APPROVAL_TYPES, Filter
 from .sqlite import sqlite3
 from .store import Store
-from .text import redacted, restore
+from .text import quoted, redacted, restore
 from .transaction import SQL, Projection, Transaction, Writing
 from .writer import WalLimits, Writer
 
@@ -255,7 +255,7 @@ class Log:
         wanted = (1 << 31) if length is None else length
         rows = await self.query(SQL["read_blob"], offset, wanted, blob_id)
         if not rows:
-            raise CallboardError("blobNotFound", f"there is no blob {blob_id[:80]!r}")
+            raise CallboardError("blobNotFound", f"there is no blob {quoted(blob_id)}")
         data, size, mime_type = rows[0]
         return bytes(data), size, mime_type
 
@@ -346,7 +346,7 @@ class Log:
                 await work
             raise CallboardError(
                 "overloaded",
-                f"the search for {query[:80]!r} took too long; use more, or longer, words",
+                "the search took too long; use more, or longer, words",
             ) from None
         except asyncio.CancelledError:
             await end()
@@ -432,7 +432,7 @@ class Log:
         if store_id != self.store_id or not text.isascii() or not text.isdigit():
             raise CallboardError(
                 "invalidCursor",
-                f"{cursor[:80]!r} is not a cursor of the store {self.store_id}; subscribe from 'start'",
+                f"the cursor {quoted(cursor)} is none of the store {self.store_id}; subscribe from 'start'",
             )
         pos = int(text) if len(text) < 19 else 1 << 62
         if pos > self.feed.head:
@@ -440,7 +440,7 @@ class Log:
         if pos > self.feed.head:
             raise CallboardError(
                 "invalidCursor",
-                f"{cursor[:80]!r} is beyond the end of this store (it was restored from an older "
+                f"the cursor {quoted(cursor)} is beyond the end of this store (it was restored from an older "
                 "copy?); subscribe from 'start'",
             )
         return pos

@@ -16,12 +16,11 @@ from attrs import frozen
 
 from callboard_rpc.common import Actor, BlobId, BlobRef
 from callboard_rpc.convert import unstructure
-from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import EVENT_NAMES, SessionDeleted, UnknownData
 
 from . import sqlfile
 from .alongside import Beside
-from .faults import store_error
+from .faults import no_session, store_error
 from .ids import IdSource
 from .record import Record
 from .sqlite import sqlite3
@@ -198,7 +197,7 @@ class Transaction:
         kind = data.type if isinstance(data, UnknownData) else EVENT_NAMES[type(data)]
         row = self.one(SQL["next_seq"], session_id)
         if row is None:
-            raise CallboardError("sessionNotFound", f"there is no session {session_id[:80]!r}")
+            raise no_session(session_id)
         plain = unstructure(data)
         given = _json_as_it_is(plain)
         text = self._kept(session_id, given or _json(plain))

@@ -16,6 +16,7 @@ from callboard_rpc.peers import Peer
 
 from ..log import sqlfile
 from ..log.clock import later
+from ..log.faults import no_session
 from ..log.text import well_formed
 from ..log.transaction import Transaction
 from ..sessions.reading import refuse_unless_open
@@ -63,7 +64,7 @@ def must_be_root(query: Query, session_id: str) -> tuple[bool, bool, str | None]
     """Whether a session is closed and archived, and its title. Raises sessionNotFound, rootOnly."""
     rows = query(SQL["standing"], session_id)
     if not rows:
-        raise CallboardError("sessionNotFound", f"there is no session {session_id[:80]!r}")
+        raise no_session(session_id)
     closed, archived, is_root, title = rows[0]
     if not is_root:
         raise CallboardError(

@@ -11,7 +11,7 @@ from callboard_rpc.events import PeerMessageSent
 
 from ..config.settings import PeerSettings
 from ..log.clock import later, parse
-from ..log.text import redacted, well_formed
+from ..log.text import quoted, redacted, well_formed
 from ..log.transaction import Transaction
 from ..sessions.reading import refuse_unless_open
 from .capsule import MAX_CHARS, Capsule, write
@@ -92,7 +92,7 @@ def _not_linked(session_id: str, to: str) -> CallboardError:
     """One error for a session that there is not, one that is not linked, and what is no id."""
     return CallboardError(
         "peerNotLinked",
-        f"session {session_id} is not linked to {to[:80]!r}. A linked session is written to by its id, not by "
+        f"session {session_id} is not linked to {quoted(to)}. A linked session is written to by its id, not by "
         "its title: peer/list shows those that there are, peer/invite begins a new link",
     )
 

@@ -9,6 +9,7 @@ from attrs import frozen
 from callboard_rpc.errors import CallboardError
 
 from ..config.settings import RoomSettings
+from ..log.text import quoted
 from ..sessions.profiles import ProfileBook
 from ..sessions.state import MAX_BUDGET, MAX_MEMBERS, Room
 
@@ -49,7 +50,8 @@ def room_for(
         if host is None:
             taking_part = ", ".join(room.members) or "nobody"
             raise _invalid(
-                "host", f"{wanted.host[:80]!r} is not among the members; there are: {taking_part}"
+                "host",
+                f"the host {quoted(wanted.host)} is not among the members; there are: {taking_part}",
             )
     return Room(members=room.members, host=host, burst_budget=wanted.burst_budget)
 
@@ -120,11 +122,13 @@ def roster_of(name: str, settings: RoomSettings) -> Roster:
     table: Any = settings.rosters.get(name)
     if table is None:
         known = ", ".join(sorted(settings.rosters)) or "none (rooms.rosters)"
-        raise _invalid("roster", f"there is no roster {name[:80]!r}; there are: {known}")
+        raise _invalid("roster", f"there is no roster {quoted(name)}; there are: {known}")
     fields = cast("dict[str, Any]", table)
     unknown = sorted(fields.keys() - {"members", "host"})
     if unknown:
-        raise _wrong(name, f"{unknown[0][:80]!r} is no field of a roster; there are members, host")
+        raise _wrong(
+            name, f"the field {quoted(unknown[0])} is none of a roster; there are members, host"
+        )
     members, host = fields.get("members"), fields.get("host")
     if not isinstance(members, list) or not all(
         isinstance(each, str) and each for each in cast("list[Any]", members)
@@ -147,7 +151,7 @@ def _usable(book: ProfileBook) -> list[str]:
 
 def _wrong(name: str, what: str) -> CallboardError:
     return _invalid(
-        "roster", f"the roster {name[:80]!r} of the configuration (rooms.rosters): {what}"
+        "roster", f"the roster {quoted(name)} of the configuration (rooms.rosters): {what}"
     )
 
 

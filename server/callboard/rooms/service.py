@@ -14,7 +14,9 @@ from callboard_rpc.rooms import Burst, Member
 from callboard_rpc.rooms import Room as RoomShown
 
 from ..config import Settings
+from ..log.faults import no_session
 from ..log.log import Log
+from ..log.text import quoted
 from ..log.transaction import Transaction
 from ..sessions.answering import Addressed, Addressing
 from ..sessions.profiles import ProfileBook
@@ -155,7 +157,7 @@ def _must_be_open(tx: Transaction, session_id: str) -> str:
     """The session's own profile. Raises sessionNotFound, sessionClosed, sessionArchived, rootOnly."""
     row = tx.one(SESSION_SQL["session_place"], session_id)
     if row is None:
-        raise CallboardError("sessionNotFound", f"there is no session {session_id[:80]!r}")
+        raise no_session(session_id)
     closed, archived, root_id, depth = row
     refuse_unless_open(session_id, closed=bool(closed), archived=bool(archived))
     if depth:
@@ -171,7 +173,7 @@ def _alone(tx: Transaction, session_id: str, to: str) -> str:
     """The name of the one agent of a session, if `to` means it. Raises sessionNotFound, notAMember."""
     row: Any = tx.one(SESSION_SQL["room"], session_id)
     if row is None:
-        raise CallboardError("sessionNotFound", f"there is no session {session_id[:80]!r}")
+        raise no_session(session_id)
     profile: str = row[3]
     if to.casefold() != profile.casefold():
         raise _no_member(session_id, to, (profile,))
@@ -181,7 +183,7 @@ def _alone(tx: Transaction, session_id: str, to: str) -> str:
 def _no_member(session_id: str, to: str, members: Sequence[str]) -> CallboardError:
     return CallboardError(
         "notAMember",
-        f"{to[:80]!r} takes no part in session {session_id}; there are: {', '.join(members)} "
+        f"the profile {quoted(to)} takes no part in session {session_id}; there are: {', '.join(members)} "
         "(session/memberAdd adds another one)",
     )
 

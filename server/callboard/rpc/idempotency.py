@@ -25,6 +25,7 @@ from callboard_rpc.errors import CallboardError
 from ..log.alongside import ALONGSIDE
 from ..log.clock import parse
 from ..log.log import Log
+from ..log.text import quoted
 from ..log.transaction import SQL, Transaction
 from . import codec
 from .call import KeyedRequest
@@ -183,6 +184,6 @@ def _must_match(digest: str, known: str, request: KeyedRequest) -> None:
     if digest != known:
         raise CallboardError(
             "idempotencyConflict",
-            f"the idempotency key {request.key[:80]!r} was used for another {request.method}; "
+            f"the idempotency key {quoted(request.key)} was used for another {request.method}; "
             "use a fresh key",
         )

@@ -9,6 +9,7 @@ import orjson
 
 from callboard_rpc.errors import CallboardError
 
+from ..log.text import quoted
 from . import codec
 
 LARGEST = (1 << 62) - 1
@@ -34,7 +35,7 @@ def number(cursor: str | None, default: int) -> int:
     if _NUMBER.fullmatch(cursor) is None or abs(int(cursor)) > LARGEST:
         raise CallboardError(
             "invalidCursor",
-            f"{cursor[:80]!r} is no cursor of this list; leave it out to begin from the start",
+            f"the cursor {quoted(cursor)} is none of this list; leave it out to begin from the start",
         )
     return int(cursor)
 

@@ -1,8 +1,8 @@
 """A client's scope, as a filter of the log."""
 
-from callboard_rpc.errors import CallboardError
 from callboard_rpc.streams import Scope
 
+from ..log.faults import no_session
 from ..log.log import Log
 from ..log.scope import APPROVAL_TYPES, CATALOG_TYPES, Filter
 from .pages import invalid
@@ -23,7 +23,7 @@ async def filter_of(log: Log, scope: Scope, types: tuple[str, ...] | None) -> Fi
                 raise invalid("$.scope.id", f"is required for the scope {scope.kind!r}")
             rows = await log.query("SELECT root_id FROM heads WHERE session_id = ?", scope.id)
             if not rows:
-                raise CallboardError("sessionNotFound", f"there is no session {scope.id[:80]!r}")
+                raise no_session(scope.id)
             if scope.kind == "session":
                 return Filter(session_id=scope.id, types=wanted)
             return Filter(root_id=rows[0][0], types=wanted)

@@ -15,6 +15,8 @@ from zoneinfo import ZoneInfo
 from attrs import frozen
 from cronsim import CronSim, CronSimError
 
+from ..log.text import quoted
+
 _MAX_CHARS = 200
 _ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*", re.ASCII)
 _NO_ZONES = ("posix/", "right/")
@@ -120,4 +122,4 @@ def zone_of(name: str) -> ZoneInfo:
     like = [each for each in zones if each.casefold() == name.casefold()]
     like = like or difflib.get_close_matches(name[:80], zones, n=3)
     hint = f"; is {' or '.join(like)} meant?" if like else "; write it as Europe/Berlin or UTC"
-    raise BadPattern(f"there is no time zone {name[:80]!r}{hint}")
+    raise BadPattern(f"there is no time zone {quoted(name)}{hint}")

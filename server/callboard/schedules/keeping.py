@@ -8,7 +8,8 @@ from callboard_rpc.errors import CallboardError
 from callboard_rpc.schedules import FreshTarget, Schedule, ScheduleTarget
 
 from ..config.settings import ScheduleSettings
-from ..log.text import redacted
+from ..log.faults import no_session
+from ..log.text import quoted, redacted
 from ..log.transaction import Transaction
 from ..sessions.projection import SQL as SESSION_SQL
 from ..sessions.reading import refuse_unless_open
@@ -91,12 +92,12 @@ def completed(tx: Transaction, kept: Kept, *, anew: bool) -> Kept:
     if session_id is not None and anew:
         flags = tx.one(SESSION_SQL["flags"], session_id)
         if flags is None:
-            raise CallboardError("sessionNotFound", f"there is no session {session_id[:80]!r}")
+            raise no_session(session_id)
         refuse_unless_open(session_id, closed=bool(flags[0]), archived=bool(flags[1]))
         profile = firing.member_of(tx, session_id, schedule.profile)
         if profile is None:
             raise invalid(
-                f"{schedule.profile[:80]!r} takes no part in session {session_id}; add it there "
+                f"the profile {quoted(schedule.profile)} takes no part in session {session_id}; add it there "
                 "(session/memberAdd), or name the session's own profile"
             )
         schedule = attrs.evolve(schedule, profile=profile)
@@ -130,5 +131,5 @@ def refuse_when_over(schedule: Schedule, now: str) -> None:
 def not_found(schedule_id: str) -> CallboardError:
     return CallboardError(
         "scheduleNotFound",
-        f"there is no schedule {schedule_id[:80]!r}; schedule/list tells those that there are",
+        f"there is no schedule {quoted(schedule_id)}; schedule/list tells those that there are",
     )

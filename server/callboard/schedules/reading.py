@@ -7,6 +7,7 @@ from callboard_rpc.schedules import Schedule, ScheduleFire, ScheduleTrigger
 
 from ..log.clock import parse
 from ..log.log import Log
+from ..log.text import quoted
 from . import triggers
 from .keeping import not_found
 from .rows import SQL, find, fire_of, kept_of
@@ -113,5 +114,5 @@ def _place(cursor: str | None) -> tuple[str, str]:
         pass
     raise CallboardError(
         "invalidCursor",
-        f"{cursor[:80]!r} is no cursor of this list; leave it out to begin from the start",
+        f"the cursor {quoted(cursor)} is none of this list; leave it out to begin from the start",
     )

@@ -12,6 +12,7 @@ from attrs import frozen
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.schedules import ScheduleTrigger
 
+from ..log.text import quoted
 from . import cron
 
 MAX_EVERY_S = 10 * 366 * 24 * 3600
@@ -80,7 +81,7 @@ def instant_of(text: str, what: str) -> datetime:
         except (ValueError, OverflowError):
             pass
     raise invalid(
-        f"{what} is {text[:80]!r}; it takes an instant with its offset, such as 2031-05-17T09:30:00Z"
+        f"{what} is {quoted(text)}; it takes an instant with its offset, such as 2031-05-17T09:30:00Z"
     )
 
 

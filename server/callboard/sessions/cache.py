@@ -11,9 +11,9 @@ from attrs import define
 
 from callboard_rpc.common import Mode
 from callboard_rpc.convert import structure_lenient
-from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import EVENT_TYPES
 
+from ..log.faults import no_session
 from ..log.log import Log
 from ..log.record import Record
 from .state import SessionState, apply
@@ -99,7 +99,7 @@ class SessionCache:
             if _tells(record, state):
                 state = apply(state, record.value)
         if state is None:
-            raise CallboardError("sessionNotFound", f"there is no session {session_id[:80]!r}")
+            raise no_session(session_id)
         self._known[session_id] = _Known(state, records[-1].seq)
         return state
 

@@ -25,8 +25,10 @@ from callboard_rpc.events import SessionCreated, SessionForked
 from callboard_rpc.sessions import Session
 
 from ..log import importing
+from ..log.faults import no_session
 from ..log.log import Log
 from ..log.record import SELECT, Record
+from ..log.text import quoted
 from ..log.transaction import SQL as LOG_SQL
 from ..log.transaction import Transaction
 from ..turns.projection import SQL as TURN_SQL
@@ -156,7 +158,7 @@ class Forking:
         last: int | None = (await self._log.query(SQL["last_of_turn"], session_id, turn_id))[0][0]
         if last is None:
             raise CallboardError(
-                "turnNotFound", f"session {session_id} never had a turn {turn_id[:80]!r}"
+                "turnNotFound", f"session {session_id} never had a turn {quoted(turn_id)}"
             )
         return ForkedFrom(session_id=SessionId(session_id), turn_id=TurnId(turn_id), seq=last)
 
@@ -362,4 +364,4 @@ class _Publication:
 
 
 def _gone(session_id: str) -> CallboardError:
-    return CallboardError("sessionNotFound", f"there is no session {session_id[:80]!r}")
+    return no_session(session_id)

@@ -25,6 +25,7 @@ from callboard_rpc.events import (
 )
 from callboard_rpc.history import QueuedPrompt
 
+from ..log.faults import no_session
 from ..log.log import Log
 from ..log.looking import Rows
 from ..log.record import Record
@@ -170,7 +171,7 @@ def _wordless(record: Record, said: MemberMentioned | ScheduleFired, delivery: A
 def _must_wait(tx: Transaction, session_id: str, seq: int) -> str:
     """What kind of trigger waits there."""
     if tx.one(SESSION_SQL["flags"], session_id) is None:
-        raise CallboardError("sessionNotFound", f"there is no session {session_id[:80]!r}")
+        raise no_session(session_id)
     row = tx.one(SQL["trigger_state"], session_id, seq)
     if row is None:
         raise CallboardError(

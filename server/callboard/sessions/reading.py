@@ -10,7 +10,9 @@ from callboard_rpc.convert import structure_lenient
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.sessions import Owner, Session, Turn
 
+from ..log.faults import no_session
 from ..log.log import Log
+from ..log.text import quoted
 from ..turns.projection import SQL as TURN_SQL
 from ..turns.projection import turn_of
 from .projection import SQL
@@ -89,7 +91,7 @@ class Reading:
         """Raises sessionNotFound."""
         rows = await self._log.query(SQL["session"], session_id)
         if not rows:
-            raise CallboardError("sessionNotFound", f"there is no session {session_id[:80]!r}")
+            raise no_session(session_id)
         return session_of(rows[0])
 
     async def open_session(self, session_id: str) -> Session:
@@ -140,7 +142,7 @@ class Reading:
         """Raises turnNotFound."""
         rows = await self._log.query(TURN_SQL["turn"], turn_id)
         if not rows:
-            raise CallboardError("turnNotFound", f"there is no turn {turn_id[:80]!r}")
+            raise CallboardError("turnNotFound", f"there is no turn {quoted(turn_id)}")
         return turn_of(rows[0])
 
     async def last_turn(self, session_id: str) -> Turn | None:

@@ -14,6 +14,7 @@ from callboard_rpc.events import SessionRewound
 from ..approvals import service as approvals
 from ..log.log import Log
 from ..log.record import SELECT, Record
+from ..log.text import quoted
 from ..log.transaction import Transaction
 from ..turns.projection import SQL as TURN_SQL
 from ..turns.reservation import Grant, Reservations
@@ -94,7 +95,7 @@ class Rewinding:
         first: int | None = rows[0][0]
         if first is None:
             raise CallboardError(
-                "turnNotFound", f"session {session_id} never had a turn {turn_id[:80]!r}"
+                "turnNotFound", f"session {session_id} never had a turn {quoted(turn_id)}"
             )
         if first in gone:
             raise CallboardError(

@@ -41,9 +41,10 @@ from callboard_rpc.events import (
 )
 from callboard_rpc.sessions import CancelScope, PromptOutcome, Session
 
+from ..log.faults import no_session
 from ..log.log import Log
 from ..log.record import SELECT, Record
-from ..log.text import all_well_formed
+from ..log.text import all_well_formed, quoted
 from ..log.transaction import Transaction
 from ..turns import parking
 from ..turns.finish import Ending
@@ -511,7 +512,7 @@ def _must_exist(tx: Transaction, session_id: str) -> tuple[bool, bool]:
     """Whether the session is closed, and whether archived. Raises sessionNotFound."""
     row = tx.one(SQL["flags"], session_id)
     if row is None:
-        raise CallboardError("sessionNotFound", f"there is no session {session_id[:80]!r}")
+        raise no_session(session_id)
     return bool(row[0]), bool(row[1])
 
 
@@ -558,7 +559,7 @@ def _must_match(tx: Transaction, session_id: str, turn_id: str, running: str | N
     row = tx.one(TURN_SQL["turn"], turn_id)
     if row is None or row[1] != session_id:
         raise CallboardError(
-            "turnNotFound", f"session {session_id} never had a turn {turn_id[:80]!r}"
+            "turnNotFound", f"session {session_id} never had a turn {quoted(turn_id)}"
         )
     if running is not None:
         raise CallboardError(

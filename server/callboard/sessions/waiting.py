@@ -12,6 +12,7 @@ from callboard_rpc.sessions import Session, Turn
 
 from ..approvals.service import Approvals
 from ..log.log import Log
+from ..log.text import quoted
 from .inbox import runs as inbox
 from .reading import Reading
 
@@ -50,7 +51,7 @@ class Waiting:
         session = await self._reading.session(session_id)
         if turn_id is not None and (await self._reading.turn(turn_id)).session_id != session_id:
             raise CallboardError(
-                "turnNotFound", f"session {session_id} never had a turn {turn_id[:80]!r}"
+                "turnNotFound", f"session {session_id} never had a turn {quoted(turn_id)}"
             )
         watched = turn_id or session.active_turn_id
         reason = await self._reason(session, until, watched)

@@ -16,6 +16,7 @@ from callboard_rpc.errors import CallboardError
 
 from ..log.log import Log
 from ..log.record import Record
+from ..log.text import quoted
 from .reading import Reading
 from .transfer import (
     BLOB_PIECE,
@@ -51,7 +52,7 @@ class _At:
         if found is None:
             raise CallboardError(
                 "invalidCursor",
-                f"{cursor[:80]!r} is no cursor of this export; leave it out to begin from the start",
+                f"the cursor {quoted(cursor)} is none of this export; leave it out to begin from the start",
             )
         seq, part, through, digest = found.groups()
         return cls(seq=int(seq), part=int(part), through=int(through), digest=digest)
@@ -112,7 +113,7 @@ class WritingOut:
         )
         if not rows and at.seq < at.through:
             raise CallboardError(
-                "sessionNotFound", f"session {session_id[:80]!r} was deleted while it was exported"
+                "sessionNotFound", f"session {quoted(session_id)} was deleted while it was exported"
             )
         return [Record.of(row) for row in rows]
 

@@ -19,7 +19,7 @@ from callboard_rpc.common import Actor, ApprovalId, TurnId, Usage
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import TurnFinished, TurnParked
 
-from ..log.faults import StaleFence
+from ..log.faults import StaleFence, no_session
 from ..log.log import Log
 from ..log.retrying import delays, may_pass
 from ..log.transaction import Transaction
@@ -229,7 +229,7 @@ class Reservations:
                 raise _is_taken(tx, session_id)
             self._attend(tx)
             if tx.one(SQL["last_seq"], session_id) is None:
-                raise CallboardError("sessionNotFound", f"there is no session {session_id[:80]!r}")
+                raise no_session(session_id)
             parked: str | None = tx.value(SQL["parked_turn"], session_id)
             if parked is not None:
                 raise CallboardError(

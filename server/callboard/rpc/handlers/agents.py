@@ -29,6 +29,7 @@ from ...agents.service import Agents
 from ...agents.waiting import DEFAULT_WAIT_S
 from ...config.settings import AGENT_INTERRUPTS, AGENT_MESSAGING
 from ...host import Host
+from ...log.text import quoted
 from ..call import Call, Handler
 from ..pages import page_size, sized
 from .client import Held, actor_of
@@ -200,6 +201,6 @@ def _place(cursor: str) -> Place:
     if not agent_id or not slash:
         raise CallboardError(
             "invalidCursor",
-            f"{cursor[:80]!r} is no cursor of this list; leave it out to begin from the start",
+            f"the cursor {quoted(cursor)} is none of this list; leave it out to begin from the start",
         )
     return name, agent_id

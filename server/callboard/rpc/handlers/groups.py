@@ -181,5 +181,5 @@ def _position(cursor: str) -> int:
 def _no_cursor(cursor: str) -> CallboardError:
     return CallboardError(
         "invalidCursor",
-        f"cursor {quoted(cursor)} is none of this list; leave it out to begin from the start",
+        f"the cursor {quoted(cursor)} is none of this list; leave it out to begin from the start",
     )

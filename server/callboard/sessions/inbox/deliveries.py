@@ -16,6 +16,8 @@ from callboard_rpc.convert import structure_lenient, unstructure
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import Author, Delivered, DeliveriesDropped, DeliveryKind
 
+from ...log.faults import no_session
+from ...log.text import quoted
 from ...log.transaction import Transaction
 from ...turns.boundary import Query
 from ..projection import SQL as SESSION_SQL
@@ -110,7 +112,7 @@ def _repeated(session_id: str, delivery_id: str, known: tuple[Any, ...], digest:
     if first != digest:
         raise CallboardError(
             "idempotencyConflict",
-            f"session {session_id} has accepted another content as {delivery_id[:80]!r}; use a new id",
+            f"session {session_id} has accepted another content as {quoted(delivery_id)}; use a new id",
         )
     return Accepted(generation=generation, repeated=True)
 
@@ -118,7 +120,7 @@ def _repeated(session_id: str, delivery_id: str, known: tuple[Any, ...], digest:
 def _must_be_open(tx: Transaction, session_id: str, *, archived_too: bool) -> None:
     row = tx.one(SESSION_SQL["flags"], session_id)
     if row is None:
-        raise CallboardError("sessionNotFound", f"there is no session {session_id[:80]!r}")
+        raise no_session(session_id)
     archived = bool(row[1]) and not archived_too
     refuse_unless_open(session_id, closed=bool(row[0]), archived=archived)
 

@@ -12,7 +12,7 @@ from callboard_rpc.convert import unstructure
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import Author, DeliveryKind
 
-from ...log.text import all_well_formed
+from ...log.text import all_well_formed, quoted
 
 MAX_ENVELOPE_BYTES = 256 * 1024
 MAX_PENDING = 1024
@@ -144,7 +144,7 @@ def digest_of(body: bytes) -> str:
 
 
 def _named(envelope: Envelope) -> str:
-    return f"the delivery {envelope.delivery_id[:80]!r}"
+    return f"the delivery {quoted(envelope.delivery_id)}"
 
 
 def _check_id(delivery_id: str) -> None:
@@ -152,7 +152,7 @@ def _check_id(delivery_id: str) -> None:
     if not delivery_id.isprintable() or not 1 <= size <= MAX_ID_BYTES:
         raise CallboardError(
             "invalidParams",
-            f"{delivery_id[:80]!r} cannot be a delivery's id; use 1 to {MAX_ID_BYTES} bytes of "
+            f"an id {quoted(delivery_id)} cannot be a delivery's; use 1 to {MAX_ID_BYTES} bytes of "
             "printable text",
         )
 
@@ -165,7 +165,9 @@ class StaleClaim(Exception):
     written."""
 
     def __init__(self, delivery_id: str, owner: str) -> None:
-        super().__init__(f"{owner[:80]!r} does not hold the delivery {delivery_id[:80]!r} any more")
+        super().__init__(
+            f"the owner {quoted(owner)} does not hold the delivery {quoted(delivery_id)} any more"
+        )
         self.delivery_id = delivery_id
         self.owner = owner
 
