@@ -40,7 +40,6 @@ from .schedules.feature import feature as schedules
 from .sessions import external
 from .sessions import projection as sessions_projection
 from .sessions.beginning import ModelOf
-from .sessions.buffers import OpenBuffers
 from .sessions.cache import SessionCache
 from .sessions.compacting import Compacting
 from .sessions.dispatch import Dispatcher
@@ -51,6 +50,7 @@ from .sessions.importing import Importing
 from .sessions.inbox import projection as inbox_projection
 from .sessions.inbox import runs as inbox_runs
 from .sessions.inbox.service import Inbox
+from .sessions.offered import Offered
 from .sessions.opened import OpenedSessions
 from .sessions.permissions import suggestion
 from .sessions.presence import Presence
@@ -69,6 +69,7 @@ from .sessions.vigil import Vigil
 from .sessions.waiting import Waiting
 from .sessions.writing_out import WritingOut
 from .tasks import Attendance, Tasks
+from .tools.base import Buffers, Terminals
 from .tools.builtin import builtin_tools
 from .tools.environment import scrubbed_environment, secret_values
 from .tools.registry import ToolRegistry
@@ -141,7 +142,8 @@ class Host:
     tasks: "Tasks"
     attendance: "Attendance"
     opened: OpenedSessions
-    buffers: OpenBuffers
+    buffers: Offered[Buffers]
+    terminals: Offered[Terminals]
     model_of: Callable[..., Awaitable[str]]
     """The model that a session would use now; see `Ground`."""
 
@@ -370,7 +372,8 @@ def _compose(
         ),
         tool_services=of_features,
         drivers=_drivers(features, of_features),
-        buffers=(buffers := OpenBuffers()),
+        buffers=(buffers := Offered[Buffers]()),
+        terminals=(terminals := Offered[Terminals]()),
     )
 
     async def model_for(state: SessionState, name: str) -> str:
@@ -449,6 +452,7 @@ def _compose(
         attendance=attendance,
         opened=opened,
         buffers=buffers,
+        terminals=terminals,
         model_of=model_of,
         host_id=host_id,
         started_at=utc_now(),

@@ -17,6 +17,7 @@ from harness.process import PATIENCE_S
 from harness.processes import bearing
 
 HERE = Path(__file__).parent / "clients"
+SDKS = ("python", "typescript")
 SCENARIO = """\
 rules:
   - name: write
@@ -31,6 +32,17 @@ rules:
   - name: refused
     when: {last_tool: {name: write_file, status: error}}
     answer: Then not.
+  - name: run
+    when: {last_user: run, step: 0}
+    answer:
+      - call: {tool: run_command, arguments: {command: "echo out; echo x >> ran; exit 3"}}
+  - name: ran
+    when: {last_tool: {name: run_command}}
+    answer: It ran.
+  - name: stay
+    when: {last_user: stay, step: 0}
+    answer:
+      - call: {tool: run_command, arguments: {command: "echo $$ > pid; exec sleep 600"}}
   - name: hang
     when: {last_user: wait}
     answer:
@@ -152,9 +164,9 @@ class SdkClient:
             if wanted(message):
                 return message
 
-    def connect(self) -> dict[str, Any]:
+    def connect(self, *, terminal: bool = False) -> dict[str, Any]:
         """A fresh agent, initialized."""
-        return self.do("connect", command=self._place.command)
+        return self.do("connect", command=self._place.command, terminal=terminal)
 
     def leave(self) -> None:
         """Ends the agent as an editor that closes does."""

@@ -68,13 +68,22 @@ def results(events: list[dict[str, Any]]) -> list[str]:
     return [each["status"] for each in of(events, "tool_result")]
 
 
+@pytest.mark.parametrize("terminals", ["own", "client"])
 @pytest.mark.parametrize(
     ("answer", "status", "says"),
     [("allow_once", "ok", "It is done."), ("reject_once", "denied", "Then not.")],
 )
 def test_a_child_on_another_store_asks_through_both(
-    tmp_path: Path, inner: Path, callboard: KnownAgent, answer: str, status: str, says: str
+    tmp_path: Path,
+    inner: Path,
+    callboard: KnownAgent,
+    answer: str,
+    status: str,
+    says: str,
+    terminals: str,
 ) -> None:
+    config = inner / "home" / "config" / "config.toml"
+    config.write_text(f'[acp]\nterminals = "{terminals}"\n')
     model = scenario(tmp_path, "default: [{say: Noted.}]")
     with play(tmp_path, callboard) as stage:
         stage.answer = answer

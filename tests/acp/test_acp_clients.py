@@ -3,36 +3,9 @@
 Each talks to real agents through pipes; every frame of both directions is held against the published schema.
 """
 
-from collections.abc import Generator
-from pathlib import Path
-
-import psutil
-import pytest
 from acp_clients import Acpx, Place, SdkClient
 
 from harness.process import PATIENCE_S
-
-SDKS = ("python", "typescript")
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Generator[Place]:
-    """After the test every frame was right, and every process has ended."""
-    made = Place(tmp_path)
-    try:
-        yield made
-        made.judge()
-        _, alive = psutil.wait_procs(made.left(), timeout=PATIENCE_S)
-        assert not alive
-    finally:
-        for process in made.left():
-            process.kill()
-
-
-@pytest.fixture(params=SDKS)
-def client(place: Place, request: pytest.FixtureRequest) -> Generator[SdkClient]:
-    with SdkClient(place, request.param) as led:
-        yield led
 
 
 def new(client: SdkClient, place: Place) -> str:

@@ -336,6 +336,71 @@ def test_a_tool_call_is_told_before_anything_about_it() -> None:
     for frame in (told(UPDATES[4]), asked):
         with pytest.raises(AssertionError, match="nothing was told"):
             order.agent(json.loads(json.dumps(frame)))
+    order.agent(call("terminal/create", 7, sessionId="s", command="true"))
+    order.client(result({"terminalId": "t"}, 7))
     order.agent(told(UPDATES[3]))
     order.agent(told(UPDATES[4]))
     order.agent(asked)
+
+
+def _opened() -> Order:
+    """A session, a call, and a terminal of the client's."""
+    order = Order()
+    order.client(call("session/load", sessionId="s", cwd="/", mcpServers=[]))
+    order.agent(told(_call()))
+    order.agent(call("terminal/create", 7, sessionId="s", command="true"))
+    order.client(result({"terminalId": "t"}, 7))
+    return order
+
+
+def _call(**more: Any) -> dict[str, Any]:
+    return {"sessionUpdate": "tool_call", "toolCallId": "c", "title": "C", **more}
+
+
+def _changed(**more: Any) -> dict[str, Any]:
+    return {"sessionUpdate": "tool_call_update", "toolCallId": "c", **more}
+
+
+SHOWN = _changed(content=[{"type": "terminal", "terminalId": "t"}])
+
+
+def test_a_terminal_is_shown_while_it_is_there_and_released_once() -> None:
+    release = call("terminal/release", sessionId="s", terminalId="t")
+    order = _opened()
+    order.agent(told(SHOWN))
+    order.agent(release)
+    order.agent(told(SHOWN))
+    for method in ("output", "kill", "release"):
+        with pytest.raises(AssertionError, match="no such terminal"):
+            order.agent(call(f"terminal/{method}", sessionId="s", terminalId="t"))
+    late = _opened()
+    late.agent(release)
+    with pytest.raises(AssertionError, match="no such terminal"):
+        late.agent(told(SHOWN))
+
+
+def test_a_terminal_that_only_displays_is_told_with_its_call_and_ends_once() -> None:
+    info = {"terminal_info": {"terminal_id": "d"}}
+    output = _changed(_meta={"terminal_output": {"terminal_id": "d", "data": "x"}})
+    over = _changed(_meta={"terminal_exit": {"terminal_id": "d", "exit_code": 0}})
+    order = _opened()
+    with pytest.raises(AssertionError, match="does not go on"):
+        order.agent(told(output))
+    with pytest.raises(AssertionError, match="no client looks"):
+        order.agent(told(_changed(_meta=info)))
+    order.agent(told(_call(toolCallId="e", _meta=info)))
+    order.agent(told(output))
+    order.agent(told(over))
+    for behind in (output, over):
+        with pytest.raises(AssertionError, match="does not go on"):
+            order.agent(told(behind))
+
+
+def test_a_call_shows_terminals_to_clients_that_declare_one_of_both_ways() -> None:
+    for able in ({"terminal": True}, {"_meta": {"terminal_output": True}}):
+        checker(able).check(told(SHOWN), "agent")
+    with pytest.raises(AcpInvalid, match="did not declare"):
+        checker({"_meta": {"terminal_output": False}}).check(told(SHOWN), "agent")
+    with pytest.raises(AcpInvalid, match="did not declare terminal"):
+        create = call("terminal/create", sessionId="s", command="true")
+        checker({"_meta": {"terminal_output": True}}).check(create, "agent")

@@ -6,6 +6,7 @@ those that nobody has read fail it at the end. What a test sends may be wrong on
 
 import json
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ BEYOND = ("session/set_model",)
 
 Answer = Callable[[dict[str, Any]], Any]
 """Params of what the agent asks, to the result; None leaves it without an answer, an `Exception` makes an
-error."""
+error, and a `Future` answers when it is done."""
 
 
 class Judge:
@@ -126,11 +127,19 @@ class AcpProcess(JsonProcess):
     def _answer(self, message: dict[str, Any]) -> None:
         answer = self.answers.get(message["method"])
         result = None if answer is None else answer(message["params"])
+        if isinstance(result, Future):
+            result.add_done_callback(lambda done: self._reply(message["id"], done.result()))
+        else:
+            self._reply(message["id"], result)
+
+    def _reply(self, request_id: int, result: Any) -> None:
+        reply: dict[str, Any] = {"jsonrpc": "2.0", "id": request_id}
         if isinstance(result, Exception):
-            error = {"code": -32603, "message": str(result)}
-            self.send({"jsonrpc": "2.0", "id": message["id"], "error": error})
+            code = getattr(result, "code", -32603)
+            self.send({**reply, "error": {"code": code, "message": str(result)}})
         elif result is not None:
-            self.send({"jsonrpc": "2.0", "id": message["id"], "result": result})
+            with suppress(BrokenPipeError, ValueError):  # the agent may be gone by then
+                self.send({**reply, "result": result})
 
     def receive(self, timeout: float = PATIENCE_S) -> dict[str, Any]:
         message = super().receive(timeout)

@@ -26,6 +26,10 @@ SCHEMA: Final = (
     Path(__file__).parents[2]
     / ".tools/acp/node_modules/@agentclientprotocol/sdk/schema/v1/schema.json"
 )
+_TERMINAL: Final = ("terminal",)
+_DISPLAYS: Final = ("_meta", "terminal_output")
+_SHOWN: Final = ("terminal or _meta", "terminal_output")
+"""What a call needs that shows a terminal: a terminal of the client's, or one that only displays."""
 _OTHER: Final[dict[Side, Side]] = {"agent": "client", "client": "agent"}
 
 
@@ -227,12 +231,16 @@ class Checker:
         """Capabilities that a frame needs and that the client did not declare."""
         lacking: list[str] = []
         for path in needs:
-            value: Any = self._declared
-            for name in path:
-                value = value.get(name) if isinstance(value, dict) else None
-            if value is None or value is False:
+            ways = (_TERMINAL, _DISPLAYS) if path == _SHOWN else (path,)
+            if not any(map(self._declares, ways)):
                 lacking.append(f"the client did not declare {'.'.join(path)}")
         return lacking
+
+    def _declares(self, path: tuple[str, ...]) -> bool:
+        value: Any = self._declared
+        for name in path:
+            value = value.get(name) if isinstance(value, dict) else None
+        return value is not None and value is not False
 
 
 def _needs(method: str, params: dict[str, Any]) -> list[tuple[str, ...]]:
@@ -251,7 +259,7 @@ def _needs(method: str, params: dict[str, Any]) -> list[tuple[str, ...]]:
         case "session/update":
             return _update_needs(params["update"])
         case _:
-            return [("terminal",)] if method.startswith("terminal/") else []
+            return [_TERMINAL] if method.startswith("terminal/") else []
 
 
 def _update_needs(update: dict[str, Any]) -> list[tuple[str, ...]]:
@@ -266,7 +274,7 @@ def _update_needs(update: dict[str, Any]) -> list[tuple[str, ...]]:
 def _tool_needs(call: dict[str, Any]) -> list[tuple[str, ...]]:
     content = call.get("content")
     shown = isinstance(content, list) and any(each["type"] == "terminal" for each in content)
-    return [("terminal",)] if shown else []
+    return [_SHOWN] if shown else []
 
 
 def _option_needs(holder: dict[str, Any]) -> list[tuple[str, ...]]:

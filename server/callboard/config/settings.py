@@ -273,7 +273,7 @@ class PeerSettings:
 
 @frozen(kw_only=True)
 class AcpSettings:
-    """Agents that are programs of their own, spoken to by the Agent Client Protocol."""
+    """The Agent Client Protocol: agents that are programs of their own, and editors that speak it to Callboard."""
 
     idle_s: float = number(
         1800,
@@ -281,6 +281,13 @@ class AcpSettings:
         "prompt.",
         minimum=1,
         unit="seconds",
+    )
+    terminals: Literal["auto", "client", "own"] = choice(
+        "auto",
+        "Where a session's commands run while an editor that speaks the protocol has it open: 'own' in "
+        "Callboard's runner, 'client' in the editor's terminal where it offers one, 'auto' in the runner where the "
+        "editor can show that as a terminal, else as 'client'.",
+        ("auto", "client", "own"),
     )
 
 

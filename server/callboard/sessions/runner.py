@@ -26,7 +26,7 @@ from ..log.record import Record
 from ..log.redact import Redactor
 from ..models.catalog import ModelCatalog
 from ..models.retry import BOUNDED, NEVER, UNTIL_CANCELLED, RetryPolicy
-from ..tools.base import ToolContext
+from ..tools.base import Buffers, Terminals, ToolContext
 from ..tools.environment import scrubbed_environment
 from ..tools.registry import ToolRegistry, in_scope, narrow
 from ..tools.scheduling import WriteCoordinators
@@ -45,11 +45,11 @@ from ..turns.turn import Left, Turn
 from ..turns.usage import add
 from . import prompt_log
 from .beginning import Begun
-from .buffers import OpenBuffers
 from .cache import SessionCache
 from .context import ContextSettings, SessionContext
 from .driving import Driver, Driving, Unasked, Untold
 from .instructions import read_instructions
+from .offered import Offered
 from .permissions import Permits, time_to_answer_s
 from .profiles import Profile, ProfileBook
 from .projection import SQL
@@ -87,7 +87,8 @@ class Services:
     tool_services: Mapping[str, Any]
     drivers: Mapping[str, Driver]
     """Who drives the turns of profiles of a kind, where that is no model."""
-    buffers: OpenBuffers
+    buffers: Offered[Buffers]
+    terminals: Offered[Terminals]
 
 
 class SessionBlobs:
@@ -211,6 +212,8 @@ class TurnRunner:
                 services=services.tool_services,
                 profile=profile.name,
                 buffers=services.buffers.of(live.session_id, state.root_id),
+                # what agents below run goes on beside it, and stays with our own runner
+                terminals=services.terminals.of(state.root_id) if state.parent_id is None else None,
             )
 
         def expires_at() -> str | None:

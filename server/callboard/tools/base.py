@@ -65,6 +65,45 @@ class Buffers(Protocol):
 
 
 @frozen(kw_only=True)
+class TerminalCommand:
+    """A command for a terminal of an editor. `environment` is set there besides what the editor has;
+    of the output at most the last `kept_bytes` are wanted at a time."""
+
+    call_id: CallId
+    argv: tuple[str, ...]
+    cwd: Path
+    environment: Mapping[str, str]
+    time_limit_s: float
+    kept_bytes: int
+
+
+@frozen(kw_only=True)
+class TerminalEnd:
+    """What became of a command in a terminal: its exit code, or the name of a signal, as the editor tells
+    them. `output` is all that it printed, or, when `cut`, the end of it. `unknown` says why it is not known
+    how it ended; of one that was `timed_out`, why it is not known that it has ended."""
+
+    output: str = ""
+    cut: bool = False
+    exit_code: int | None = None
+    signal: str | None = None
+    timed_out: bool = False
+    unknown: str | None = None
+
+
+class Terminals(Protocol):
+    """The terminals of an editor, where it has a session open and lets commands run in them."""
+
+    async def run(
+        self, command: TerminalCommand, printed: Callable[[str], None]
+    ) -> TerminalEnd | None:
+        """Runs a command, and passes on what it prints. None where the editor has not begun it: then
+        nobody has. When its time is over, or the caller is cancelled, the editor is told to end it. Raises
+        `ToolFailure` for a command that is not to be run at all."""
+        ...
+
+
+@frozen(kw_only=True)
 class ToolContext:
     """What a running call may use. `emit` streams output to whoever watches; it never blocks.
 
@@ -72,7 +111,7 @@ class ToolContext:
     them, or not at all.
     `services` is where a feature's tools find what the host registered under a name. `profile` is the agent
     that acts, which in a room is one of several; None is the session's own. `buffers` are an editor's, where one
-    has the session open and lets its files be read through it.
+    has the session open and lets its files be read through it; so are the `terminals`, for commands.
     """
 
     workspace: Workspace
@@ -89,6 +128,7 @@ class ToolContext:
     services: Mapping[str, Any] = field(factory=dict[str, Any])
     profile: str | None = None
     buffers: Buffers | None = None
+    terminals: Terminals | None = None
 
 
 @frozen(kw_only=True)

@@ -1,6 +1,5 @@
 """`run_command`: a shell command in the workspace, with limits on time and output, ended as a tree."""
 
-import asyncio
 import functools
 import os
 import re
@@ -15,11 +14,12 @@ from callboard_rpc.approvals import CommandSubject, Risk
 from .base import Preview, Tool, ToolContext, ToolFailure, ToolOutcome
 from .display import one_line, printable
 from .environment import CALM
-from .offload import finished
-from .output import OutputBuffer, Streamer
+from .output import OutputBuffer
 from .paths import resolved
+from .printing import TIMED_OUT, Watched, told
 from .processes import Ended, ProcessLost, run_process
 from .schema import describe
+from .terminal import run_in_terminal
 
 _LONGEST_MS = 3_600_000
 
@@ -60,8 +60,15 @@ async def _run(context: ToolContext, arguments: RunCommand) -> ToolOutcome:
     if arguments.timeout_ms is not None:
         limit_s = min(arguments.timeout_ms, _LONGEST_MS) / 1000
     environment = {**context.environment, **CALM, "PWD": str(cwd)}
+    argv = (shell(environment.get("PATH")), "-c", arguments.command)
+    if context.terminals is not None:
+        outcome = await run_in_terminal(
+            context, context.terminals, argv, cwd=cwd, time_limit_s=limit_s
+        )
+        if outcome is not None:
+            return outcome
     output = OutputBuffer()
-    watched = _Watched(Streamer(context.emit))
+    watched = Watched(context.emit)
 
     def feed(data: bytes) -> None:
         output.feed(data)
@@ -69,7 +76,7 @@ async def _run(context: ToolContext, arguments: RunCommand) -> ToolOutcome:
 
     try:
         ended = await run_process(
-            (shell(environment.get("PATH")), "-c", arguments.command),
+            argv,
             cwd=cwd,
             environment=environment,
             mark=context.call_id,
@@ -84,25 +91,19 @@ async def _run(context: ToolContext, arguments: RunCommand) -> ToolOutcome:
         ) from None
     finally:
         watched.close()
-    return await _outcome(context, output, ended, limit_s)
+    return await told(
+        context,
+        output,
+        status="timed_out" if ended.timed_out else "ok" if ended.exit_code == 0 else "error",
+        exit_code=None if ended.timed_out else ended.exit_code,
+        notes=_notes(ended, limit_s),
+    )
 
 
-async def _outcome(
-    context: ToolContext, output: OutputBuffer, ended: Ended, limit_s: float
-) -> ToolOutcome:
-    shown = output.text(context.output_limit_bytes)
-    blob = None
+def _notes(ended: Ended, limit_s: float) -> list[str]:
     notes: list[str] = []
-    if shown.truncated:
-        complete = output.complete
-        blob = await context.blobs.put(await finished(output.whole))
-        kept = "the whole of it is kept" if complete else "its beginning and end are kept"
-        notes.append(f"[output of {output.total} bytes was cut; {kept} with this call]")
     if ended.timed_out:
-        notes.append(
-            f"[timed out after {limit_s:g} s; the command and everything it had started were ended. "
-            "Give a larger timeout_ms if it needs longer.]"
-        )
+        notes.append(TIMED_OUT.format(limit_s))
     elif ended.signal is not None:
         notes.append(f"[ended by signal {_signal_name(ended.signal)}]")
     elif ended.exit_code != 0:
@@ -112,37 +113,7 @@ async def _outcome(
             f"[{ended.background} background process(es) were still running when the command ended, "
             "and were ended too]"
         )
-    body = shown.text.rstrip("\n") if shown.text.strip() else "(no output)"
-    status = "timed_out" if ended.timed_out else "ok" if ended.exit_code == 0 else "error"
-    return ToolOutcome(
-        text="\n".join((body, *notes)),
-        status=status,
-        exit_code=None if ended.timed_out else ended.exit_code,
-        truncated=shown.truncated,
-        blob=blob,
-    )
-
-
-class _Watched:
-    """Feeds a streamer, and flushes it when its time has come."""
-
-    def __init__(self, streamer: Streamer) -> None:
-        self._streamer = streamer
-        self._timer: asyncio.TimerHandle | None = None
-
-    def feed(self, data: bytes) -> None:
-        wait = self._streamer.feed(data)
-        if wait is not None and self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(wait, self._flush)
-
-    def _flush(self) -> None:
-        self._timer = None
-        self._streamer.flush()
-
-    def close(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._streamer.flush(final=True)
+    return notes
 
 
 def _folder(context: ToolContext, cwd: str | None) -> Path:

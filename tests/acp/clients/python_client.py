@@ -1,14 +1,16 @@
 """The client of the Python SDK, on a lead: it does what lines of JSON on its stdin say.
 
-``{"id", "do": "connect", "command"}`` starts an agent and initializes it; ``{"id", "do": METHOD, ...params}``
+``{"id", "do": "connect", "command", "terminal"}`` starts an agent and initializes it, with terminals or without; ``{"id", "do": METHOD, ...params}``
 calls it; ``{"id", "do": "answer", "kinds"}`` says with which kinds of options permissions are answered from
 now on (none: not before this is said again, or with ``"cancelled"``); ``{"id", "do": "leave"}`` ends the agent. On stdout come
-``{"id", "result" | "error"}``, and ``{"update"}`` and ``{"asked"}`` as the agent sends them.
+``{"id", "result" | "error"}``, and ``{"update"}`` and ``{"asked"}`` as the agent sends them, ``{"created"}`` and
+``{"released"}`` of terminals.
 """
 
 import asyncio
 import json
 import os
+import signal
 import sys
 from contextlib import AsyncExitStack
 from typing import Any
@@ -18,11 +20,14 @@ from acp.schema import (
     BooleanConfigOptionCapabilities,
     ClientCapabilities,
     ClientSessionCapabilities,
+    CreateTerminalResponse,
     DeniedOutcome,
     FileSystemCapabilities,
     Implementation,
     RequestPermissionResponse,
     SessionConfigOptionsCapabilities,
+    TerminalOutputResponse,
+    WaitForTerminalExitResponse,
 )
 
 from acp import PROTOCOL_VERSION, RequestError, spawn_agent_process, text_block
@@ -39,10 +44,36 @@ def plain(value: Any) -> Any:
     return value
 
 
+class Terminal:
+    """One command that the agent has begun here."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+        self.output = b""
+        self.reading = asyncio.create_task(self._read())
+
+    async def _read(self) -> None:
+        assert self.process.stdout is not None
+        while data := await self.process.stdout.read(1 << 16):
+            self.output += data
+
+    async def exit(self) -> WaitForTerminalExitResponse:
+        await self.reading
+        code = await self.process.wait()
+        name = signal.Signals(-code).name if code < 0 else None
+        return WaitForTerminalExitResponse(exit_code=None if code < 0 else code, signal=name)
+
+    async def end(self) -> None:
+        if self.process.returncode is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        await self.exit()
+
+
 class Person:
     """What the SDK calls for the agent."""
 
     def __init__(self) -> None:
+        self.terminals: dict[str, Terminal] = {}
         self.kinds: list[str] = []
         self.decided = asyncio.Event()
 
@@ -71,6 +102,49 @@ class Person:
                     return RequestPermissionResponse(outcome=chosen)
         return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
 
+    async def create_terminal(
+        self,
+        session_id: str,
+        command: str,
+        args: list[str] | None = None,
+        env: list[Any] | None = None,
+        cwd: str | None = None,
+        output_byte_limit: int | None = None,
+        **_: Any,
+    ) -> CreateTerminalResponse:
+        process = await asyncio.create_subprocess_exec(
+            command,
+            *(args or []),
+            cwd=cwd,
+            env={**os.environ, **{each.name: each.value for each in env or []}},
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,
+        )
+        terminal_id = f"terminal-{len(self.terminals) + 1}"
+        self.terminals[terminal_id] = Terminal(process)
+        say(created=terminal_id, command=[command, *(args or [])])
+        return CreateTerminalResponse(terminal_id=terminal_id)
+
+    async def terminal_output(
+        self, session_id: str, terminal_id: str, **_: Any
+    ) -> TerminalOutputResponse:
+        text = self.terminals[terminal_id].output.decode("utf-8", "ignore")
+        return TerminalOutputResponse(output=text, truncated=False)
+
+    async def wait_for_terminal_exit(
+        self, session_id: str, terminal_id: str, **_: Any
+    ) -> WaitForTerminalExitResponse:
+        return await self.terminals[terminal_id].exit()
+
+    async def kill_terminal(self, session_id: str, terminal_id: str, **_: Any) -> None:
+        await self.terminals[terminal_id].end()
+
+    async def release_terminal(self, session_id: str, terminal_id: str, **_: Any) -> None:
+        await self.terminals[terminal_id].end()
+        say(released=terminal_id)
+
 
 class Lead:
     def __init__(self) -> None:
@@ -79,7 +153,7 @@ class Lead:
         self.conn: Any = None
         self.process: Any = None
 
-    async def connect(self, command: list[str]) -> Any:
+    async def connect(self, command: list[str], terminal: bool) -> Any:
         self.stack = AsyncExitStack()
         self.conn, self.process = await self.stack.enter_async_context(
             spawn_agent_process(
@@ -93,6 +167,7 @@ class Lead:
             protocol_version=PROTOCOL_VERSION,
             client_capabilities=ClientCapabilities(
                 fs=FileSystemCapabilities(read_text_file=False, write_text_file=False),
+                terminal=terminal,
                 session=ClientSessionCapabilities(
                     config_options=SessionConfigOptionsCapabilities(
                         boolean=BooleanConfigOptionCapabilities()
@@ -110,7 +185,7 @@ class Lead:
         conn, session = self.conn, given.get("sessionId", "")
         match what:
             case "connect":
-                return await self.connect(given["command"])
+                return await self.connect(given["command"], given.get("terminal", False))
             case "leave":
                 return await self.leave()
             case "answer":

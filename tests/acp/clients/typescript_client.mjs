@@ -39,12 +39,56 @@ async function permission({ params, signal }) {
   return { outcome: { outcome: "cancelled" } };
 }
 
+const terminals = new Map();
+
+async function createTerminal({ params }) {
+  const environment = Object.fromEntries((params.env ?? []).map(({ name, value }) => [name, value]));
+  const child = spawn(params.command, params.args ?? [], {
+    cwd: params.cwd ?? undefined,
+    env: { ...process.env, ...environment },
+    stdio: ["ignore", "pipe", "pipe"],
+    detached: true,
+  });
+  const terminal = { child, output: "" };
+  const keep = (data) => (terminal.output += data);
+  child.stdout.setEncoding("utf8").on("data", keep);
+  child.stderr.setEncoding("utf8").on("data", keep);
+  terminal.exit = new Promise((resolve) => {
+    child.on("close", (exitCode, signal) => resolve({ exitCode, signal }));
+  });
+  const terminalId = `terminal-${terminals.size + 1}`;
+  terminals.set(terminalId, terminal);
+  say({ created: terminalId, command: [params.command, ...(params.args ?? [])] });
+  return { terminalId };
+}
+
+async function killTerminal({ params }) {
+  const { child, exit } = terminals.get(params.terminalId);
+  if (child.exitCode === null && child.signalCode === null) process.kill(-child.pid, "SIGKILL");
+  await exit;
+  return {};
+}
+
+async function releaseTerminal(given) {
+  await killTerminal(given);
+  say({ released: given.params.terminalId });
+  return {};
+}
+
 const app = client({ name: "typescript-sdk" })
   .onNotification(methods.client.session.update, ({ params }) => say(params))
-  .onRequest(methods.client.session.requestPermission, permission);
+  .onRequest(methods.client.session.requestPermission, permission)
+  .onRequest(methods.client.terminal.create, createTerminal)
+  .onRequest(methods.client.terminal.output, ({ params }) => ({
+    output: terminals.get(params.terminalId).output,
+    truncated: false,
+  }))
+  .onRequest(methods.client.terminal.waitForExit, ({ params }) => terminals.get(params.terminalId).exit)
+  .onRequest(methods.client.terminal.kill, killTerminal)
+  .onRequest(methods.client.terminal.release, releaseTerminal);
 
 /** Starts an agent; what it is asked goes through `agent` until `leave` is called. */
-async function connect({ command }) {
+async function connect({ command, terminal = false }) {
   const child = spawn(command[0], command.slice(1), { stdio: ["pipe", "pipe", "inherit"] });
   const exited = new Promise((resolve) => child.on("exit", (code, signal) => resolve(code ?? signal)));
   const stream = ndJsonStream(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout));
@@ -64,6 +108,7 @@ async function connect({ command }) {
     clientInfo: { name: "typescript-sdk", version: "1" },
     clientCapabilities: {
       fs: { readTextFile: false, writeTextFile: false },
+      terminal,
       session: { configOptions: { boolean: {} }, notices: {}, compaction: {} },
     },
   });

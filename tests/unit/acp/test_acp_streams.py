@@ -95,7 +95,8 @@ def test_of_output_the_end_is_shown_and_nothing_after_the_result() -> None:
     streams = Streams()
     for index in range(100):
         streams.take(delta(index, "y" * 1_000, "tool_output", "call_1"), mark=1)
-    ((call_id, tail),) = streams.outputs()
+    (printed,) = streams.outputs()
+    call_id, tail = printed.call_id, printed.tail
     assert call_id == "call_1" and len(tail) == module._OUTPUT_CHARS
     assert streams.outputs() == [], "what was shown is not shown again"
     streams.take(delta(101, "a hole", "tool_output", "call_1"), mark=1)

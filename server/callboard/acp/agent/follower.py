@@ -9,6 +9,7 @@ nothing is read, and what streams is joined.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -28,6 +29,7 @@ from ..contract import updates
 from ..contract.server import ClientCapabilities
 from ..contract.tool_calls import ToolKind
 from . import tools
+from .displays import Way
 from .story import Story, spoken
 from .waiting import Outcome, Prompts, outcome_of
 
@@ -55,6 +57,7 @@ class Follower:
         send: sends one update.
         room: waits until the client has read enough.
         settled: what else a record has changed of the session, beside its conversation.
+        way: how commands are shown that run in `cwd`, the folder of the session.
         steps: how many steps a turn of the session has.
     """
 
@@ -69,11 +72,14 @@ class Follower:
         room: Callable[[], Awaitable[None]],
         settled: Callable[["Follower", Record], Awaitable[Iterable[updates.SessionUpdate]]],
         steps: Callable[[str], Awaitable[int]],
+        way: Way = "text",
+        cwd: str = "",
     ) -> None:
         self.session_id = session_id
         self.root_id = root_id
         self.prompts = Prompts()
-        self.story = Story(session_id, capabilities, own=self.prompts.is_own)
+        self.story = Story(session_id, capabilities, own=self.prompts.is_own, way=way, cwd=cwd)
+        self._unshown: dict[str, asyncio.Event] = {}
         self.position = host.log.head
         """All up to here was sent."""
         self._host = host
@@ -142,6 +148,32 @@ class Follower:
             await asyncio.gather(self._task, return_exceptions=True)
         for waiting in self.prompts:
             waiting.end("cancelled")
+        for shown in self._unshown.values():
+            shown.set()
+
+    # --- terminals of the client's ---
+
+    def show_terminal(self, call_id: str, terminal_id: str) -> None:
+        """A call runs in a terminal of the client's: it is told of that once it knows the call."""
+        self.story.opened_terminal(call_id, terminal_id)
+        self._unshown[call_id] = asyncio.Event()
+        self._changed.set()
+
+    async def terminal_shown(self, call_id: str, within_s: float) -> None:
+        """Returns once the client was told in which terminal a call runs, or after a time."""
+        shown = self._unshown.get(call_id)
+        if shown is not None and not self._closed:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(within_s):
+                    await shown.wait()
+        self._unshown.pop(call_id, None)
+
+    async def _show_terminals(self) -> None:
+        for update in self.story.terminals():
+            await self.tell(update)
+            shown = self._unshown.get(update.tool_call_id)
+            if shown is not None:
+                shown.set()
 
     async def _run(self) -> None:
         log = self._host.log
@@ -172,6 +204,7 @@ class Follower:
                 self._arrive(record.pos)
             self._arrive(reach)
             await self._text_up_to(reach)
+            await self._show_terminals()
             if not records:
                 await self._show_output()
                 return
@@ -213,9 +246,8 @@ class Follower:
             self._wake_in(self._output_at + _OUTPUT_S - now)
             return
         self._output_at = now
-        for call_id, text in self.story.streams.outputs():
-            if self.story.knows_call(call_id):
-                await self.tell(tools.printed(call_id, self._host.redactor.text(text)))
+        for update in self.story.printed(self._host.redactor.text):
+            await self.tell(update)
 
     async def _tell(self, record: Record) -> None:
         own = record.session_id == self.session_id
@@ -223,6 +255,7 @@ class Follower:
         if own:
             self.prompts.after(value, record.seq, record.turn_id)
         try:
+            await self._show_terminals()
             for update in self.story.after(record, value):
                 await self.tell(update)
             if own:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from callboard_rpc.common import Json
 from callboard_rpc.errors import CallboardError
+from callboard_rpc.sessions import Session
 
 from ...host import Host
 from ...log.record import Record
@@ -16,10 +17,12 @@ from ..contract import sessions as acp
 from ..contract import updates
 from ..peer import Incoming
 from . import commands, options, servers, standing
+from .displays import way_of
 from .editor import Editor
 from .files import EditorFiles
 from .follower import Follower
 from .replaying import begun_message, go_on_from_here, replay
+from .terminals import EditorTerminals
 
 _PAGE: Final = 50
 _CLOSING_S: Final = 10.0
@@ -53,7 +56,7 @@ class Sessions:
             )
         except CallboardError as error:
             raise _folder_error(error) from error
-        follower = self._follower(session.session_id, session.root_id)
+        follower = self._follower(session)
         self._titles[session.session_id] = None
         async with self._or_not_at_all(follower):
             self._begin(incoming, follower, params.mcp_servers)
@@ -95,7 +98,7 @@ class Sessions:
         while self._editor.opened(session_id):  # it may be opened again while one opening is closed
             await self._editor.close(session_id)
         self._titles[session_id] = session.title
-        return self._follower(session_id, session.root_id)
+        return self._follower(session)
 
     async def _reopen(
         self,
@@ -113,22 +116,28 @@ class Sessions:
             meta=servers.told(given),
         )
 
-    def _follower(self, session_id: str, root_id: str) -> Follower:
+    def _follower(self, session: Session) -> Follower:
         host, editor = self._host, self._editor
+        way = way_of(editor.capabilities, host.settings_for(session.cwd).acp.terminals)
         follower = Follower(
             host,
-            session_id,
-            root_id,
+            session.session_id,
+            session.root_id,
             capabilities=editor.capabilities,
             send=editor.update,
             room=editor.conversation.room,
             settled=self._settled,
             steps=lambda session_id: standing.most_iterations(host, session_id),
+            way=way,
+            cwd=session.cwd,
         )
         editor.follow(follower)
-        files = EditorFiles(editor, session_id)
+        files = EditorFiles(editor, session.session_id)
         if files.is_offered:
-            follower.at_end(host.buffers.add(session_id, files))
+            follower.at_end(host.buffers.add(session.session_id, files))
+        if way == "client":
+            terminals = EditorTerminals(editor, follower)
+            follower.at_end(host.terminals.add(session.session_id, terminals))
         return follower
 
     async def _settled(self, follower: Follower, record: Record) -> Iterable[updates.SessionUpdate]:

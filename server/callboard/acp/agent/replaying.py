@@ -25,6 +25,7 @@ async def replay(host: Host, follower: Follower, *, through: int) -> None:
     gone = await _gone(host, follower.session_id, through)
     plan: updates.Plan | None = None
     story = follower.story
+    way, story.way = story.way, "text"
     async for page in _pages(host, follower.session_id, through):
         records = [record for record in page if record.seq not in gone]
         story.results = {
@@ -36,7 +37,7 @@ async def replay(host: Host, follower: Follower, *, through: int) -> None:
                     plan = update
                 elif not isinstance(update, updates.Notice):
                     await follower.tell(update)
-    story.results = {}
+    story.results, story.way = {}, way
     if plan is not None:
         await follower.tell(plan)
 

@@ -18,7 +18,8 @@ from ..contract import updates
 from ..contract.server import ClientCapabilities
 from . import tools
 from .blocks import text_block, to_blocks
-from .streams import Spoken, Streams
+from .displays import Display, Way, display_of, ended_there, folder_of
+from .streams import Printed, Spoken, Streams
 from .texts import cut, pieces
 
 _MOST_ENTRIES: Final = 200
@@ -36,9 +37,17 @@ class Story:
     streams: Streams = field(factory=Streams)
     own: Callable[[str], bool] = lambda _: False
     results: dict[str, events.ToolResult] = field(factory=dict[str, events.ToolResult])
+    way: Way = "text"
+    """How commands are shown that begin from now on."""
+    cwd: str = ""
     _held: dict[int, events.Message] = field(factory=dict[int, events.Message])
     _calls: dict[str, acp.ToolKind] = field(factory=dict[str, acp.ToolKind])
     """The calls that were told of and have not ended."""
+    _displays: dict[str, Display] = field(factory=dict[str, Display])
+    _terminals: dict[str, str] = field(factory=dict[str, str])
+    """The client's terminals in which calls run."""
+    _unshown: set[str] = field(factory=set[str])
+    """The calls of those of which the client was not told that they do."""
 
     def knows_call(self, call_id: str) -> bool:
         return call_id in self._calls
@@ -50,6 +59,33 @@ class Story:
     def hold(self, seq: int, prompt: events.Message) -> None:
         """Somebody's prompt waits that is told of when a turn takes it in."""
         self._held[seq] = prompt
+
+    def opened_terminal(self, call_id: str, terminal_id: str) -> None:
+        """A call runs in a terminal of the client's."""
+        self._terminals[call_id] = terminal_id
+        self._unshown.add(call_id)
+
+    def terminals(self) -> Iterator[updates.ToolCallChanged]:
+        """Which calls run in terminals of the client's, as far as it knows the calls and was not told."""
+        for call_id in [each for each in self._unshown if each in self._calls]:
+            self._unshown.discard(call_id)
+            yield updates.ToolCallChanged(
+                tool_call_id=call_id,
+                status="in_progress",
+                content=(acp.Terminal(terminal_id=self._terminals[call_id]),),
+            )
+
+    def printed(self, redact: Callable[[str], str]) -> Iterator[updates.SessionUpdate]:
+        """What running commands have printed since."""
+        for output in self.streams.outputs():
+            call_id = output.call_id
+            display = self._displays.get(call_id)
+            if display is not None:
+                update = display.printed(redact(output.fresh))
+                if update is not None:
+                    yield update
+            elif call_id in self._calls and call_id not in self._terminals:
+                yield tools.printed(call_id, redact(output.tail))
 
     def after(self, record: Record, value: Any) -> Iterator[updates.SessionUpdate]:
         """What a record brings; `value` is its data, whole."""
@@ -79,7 +115,12 @@ class Story:
                     yield updates.ToolCallChanged(tool_call_id=approval.call_id, content=content)
             case events.ApprovalDecision(call_id=call_id, resolution=resolution):
                 if call_id in self._calls and resolution.outcome == "allowed":
-                    yield updates.ToolCallChanged(tool_call_id=call_id, status="in_progress")
+                    display = self._displays.get(call_id)
+                    yield updates.ToolCallChanged(
+                        tool_call_id=call_id,
+                        status="in_progress",
+                        content=None if display is None else display.content,
+                    )
             case events.ToolResult():
                 yield from self._ended(value)
             case events.PlanUpdated(entries=entries):
@@ -131,6 +172,10 @@ class Story:
         result = self.results.pop(call.call_id, None)
         if result is None:
             self._calls[call.call_id] = call.kind
+            display = display_of(call) if self.way == "display" else None
+            if display is not None:
+                self._displays[call.call_id] = display
+                started = display.begun(started, folder_of(call, self.cwd))
             yield started
             return
         over = tools.ended(result, call.kind)
@@ -144,8 +189,16 @@ class Story:
 
     def _ended(self, result: events.ToolResult) -> Iterator[updates.SessionUpdate]:
         kind = self._calls.pop(result.call_id, None)
+        terminal_id = self._terminals.pop(result.call_id, None)
+        display = self._displays.pop(result.call_id, None)
+        output = self.streams.output(result.call_id)
+        self._unshown.discard(result.call_id)
         self.streams.call_over(result.call_id)
-        if kind is not None:
+        if display is not None:
+            yield from _ended_in_display(display, output, result)
+        elif kind is not None and terminal_id is not None:
+            yield ended_there(result, terminal_id)
+        elif kind is not None:
             yield tools.ended(result, kind)
 
     def _summarised(
@@ -159,6 +212,16 @@ class Story:
             status="completed",
             summary=(text_block(cut(summary.text)),),
         )
+
+
+def _ended_in_display(
+    display: Display, output: Printed | None, result: events.ToolResult
+) -> Iterator[updates.SessionUpdate]:
+    last = None if output is None else display.printed(output.fresh)
+    rest, over = display.ended(result, heard=output is not None)
+    for update in (last, rest, over):
+        if update is not None:
+            yield update
 
 
 def spoken(message_id: str, kind: Spoken, text: str) -> Iterator[updates.SessionUpdate]:

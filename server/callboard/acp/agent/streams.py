@@ -57,8 +57,19 @@ class _Output:
     turn_id: str
     next: int = 0
     tail: str = ""
+    fresh: str = ""
+    passed_over: int = 0
     dirty: bool = False
     hole: bool = False
+
+
+@define
+class Printed:
+    """What a running command has printed: the end of all of it, and what of that is new."""
+
+    call_id: str
+    tail: str
+    fresh: str
 
 
 @define
@@ -98,6 +109,9 @@ class Streams:
             return
         output.next += 1
         output.tail = (output.tail + delta.text)[-_OUTPUT_CHARS:]
+        fresh = output.fresh + delta.text
+        output.fresh = fresh[-_OUTPUT_CHARS:]
+        output.passed_over += len(fresh) - len(output.fresh)
         output.dirty = True
 
     def due(self, position: int) -> Iterator[Piece]:
@@ -120,12 +134,26 @@ class Streams:
         """Whether a command has printed something that was not shown."""
         return any(output.dirty for output in self._outputs.values())
 
-    def outputs(self) -> list[tuple[str, str]]:
-        """The calls whose output has grown, each with the end of it."""
-        grown = [(call_id, o) for call_id, o in self._outputs.items() if o.dirty]
-        for _, output in grown:
-            output.dirty = False
-        return [(call_id, output.tail) for call_id, output in grown]
+    def outputs(self) -> list[Printed]:
+        """The calls whose output has grown."""
+        grown = [call_id for call_id, output in self._outputs.items() if output.dirty]
+        return [self._printed(call_id) for call_id in grown]
+
+    def output(self, call_id: str) -> Printed | None:
+        """What a call has printed that was not shown; None where not all was heard that it printed."""
+        output = self._outputs.get(call_id)
+        if output is None:
+            return Printed(call_id, "", "")
+        return None if output.hole else self._printed(call_id)
+
+    def _printed(self, call_id: str) -> Printed:
+        output = self._outputs[call_id]
+        note = (
+            f"\n[… {output.passed_over} characters passed over …]\n" if output.passed_over else ""
+        )
+        printed = Printed(call_id, output.tail, note + output.fresh)
+        output.fresh, output.passed_over, output.dirty = "", 0, False
+        return printed
 
     def began(
         self, turn_id: str, message_id: str, answer: str, thought: str, following: dict[str, int]

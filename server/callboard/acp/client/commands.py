@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from ...tools.ending import MARK
 from ...tools.environment import CALM
 
 _SHELLS: Final = frozenset(
@@ -32,6 +33,8 @@ _HARMLESS: Final = frozenset(
 
 
 def _is_harmless(name: str, value: str) -> bool:
+    if name == MARK:
+        return True  # ours takes its place
     if name == "SHELL":
         return value.startswith("/") and value in _SHELLS
     return name in _HARMLESS or CALM.get(name) == value
