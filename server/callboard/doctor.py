@@ -393,7 +393,8 @@ def keys_check(loaded: Loaded, keys: KeyRing, environ: Mapping[str, str]) -> Che
         name="Keys",
         status="ok",
         found="none",
-        advice=f"For a hosted model set OPENAI_API_KEY or ANTHROPIC_API_KEY, or write {keys.path}.",
+        advice="For a hosted model run: callboard login. Or set OPENAI_API_KEY or ANTHROPIC_API_KEY, or write "
+        f"{keys.path}.",
     )
 
 
@@ -415,8 +416,8 @@ async def _model_check(
     found = f"{chosen.model_id}: {chosen.source}"
     if chosen.model_id == DEMO_ID:
         advice = (
-            "This is a demonstration with fixed answers. Set a key, or start Ollama, llama.cpp or "
-            "LM Studio."
+            "This is a demonstration with fixed answers. Store a key with callboard login, set one, or start "
+            "Ollama, llama.cpp or LM Studio."
         )
         return Check(name="Model", status="warn", found=found, advice=advice)
     return Check(name="Model", status="ok", found=found)
