@@ -79,7 +79,7 @@ class Lead:
         self.conn: Any = None
         self.process: Any = None
 
-    async def connect(self, command: list[str]) -> Any:
+    async def connect(self, command: list[str], more: dict[str, Any]) -> Any:
         self.stack = AsyncExitStack()
         self.conn, self.process = await self.stack.enter_async_context(
             spawn_agent_process(
@@ -98,6 +98,7 @@ class Lead:
                         boolean=BooleanConfigOptionCapabilities()
                     )
                 ),
+                **more,
             ),
             client_info=Implementation(name="python-sdk", version="1"),
         )
@@ -110,7 +111,7 @@ class Lead:
         conn, session = self.conn, given.get("sessionId", "")
         match what:
             case "connect":
-                return await self.connect(given["command"])
+                return await self.connect(given["command"], given["capabilities"])
             case "leave":
                 return await self.leave()
             case "answer":

@@ -44,7 +44,7 @@ const app = client({ name: "typescript-sdk" })
   .onRequest(methods.client.session.requestPermission, permission);
 
 /** Starts an agent; what it is asked goes through `agent` until `leave` is called. */
-async function connect({ command }) {
+async function connect({ command, capabilities }) {
   const child = spawn(command[0], command.slice(1), { stdio: ["pipe", "pipe", "inherit"] });
   const exited = new Promise((resolve) => child.on("exit", (code, signal) => resolve(code ?? signal)));
   const stream = ndJsonStream(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout));
@@ -65,6 +65,7 @@ async function connect({ command }) {
     clientCapabilities: {
       fs: { readTextFile: false, writeTextFile: false },
       session: { configOptions: { boolean: {} }, notices: {}, compaction: {} },
+      ...capabilities,
     },
   });
 }
