@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from cli_harness import Cli, Terminal
 
-from harness.process import ServerProcess
+from harness.process import RpcError, ServerProcess, scenario
 
 KEY = "login-key-0123456789abcdef"
 OTHER = "other-key-0123456789abcdef"
@@ -180,3 +180,24 @@ def test_a_server_that_runs_uses_a_key_that_is_stored_later_and_lets_go_of_one_t
     assert Models.keys == [f"Bearer {KEY}", f"Bearer {OTHER}"]
     assert OTHER not in shown + said
     assert KEY not in said, "the prompt was made when the key was known"
+
+
+def test_where_the_workspace_is_the_home_no_agent_gets_the_stored_key(
+    cli: Cli, tmp_path: Path
+) -> None:
+    assert cli("login", "openai", stdin=KEY).code == 0
+    script = (
+        "rules:\n  - when: {last_user: look, step: 0}\n    answer:\n"
+        "      - call: {tool: read_file, arguments: {path: config/keys.toml}}\ndefault: [{say: done}]\n"
+    )
+    config = {"CALLBOARD_CONFIG_DIR": str(tmp_path / "config")}
+    with ServerProcess(tmp_path, model=scenario(tmp_path, script), environ=config) as server:
+        session = server.create(tmp_path)
+        server.prompt(session, "look")
+        server.wait(session)
+        (result,) = [e["data"] for e in server.events(session) if e["type"] == "tool_result"]
+        assert result["status"] == "error" and "Callboard's own" in result["text"]
+        with pytest.raises(RpcError) as denied:
+            server.prompt(session, "look", context=[{"uri": "config/keys.toml"}])
+        assert denied.value.kind == "pathDenied"
+        assert KEY not in json.dumps(server.seen)
