@@ -77,6 +77,7 @@ from .peers import (
     PeerSendParams,
     PeerSendResult,
 )
+from .profiles import AgentProbeParams, AgentProbeResult
 from .rooms import (
     MemberAddParams,
     MemberRemoveParams,
@@ -511,6 +512,13 @@ _TABLE = (
         mutates=True,
         errors=("ruleNotFound",),
         doc="Revokes a standing answer.",
+    ),
+    Method(
+        name="agent/probe",
+        params=AgentProbeParams,
+        result=AgentProbeResult,
+        errors=("profileNotFound",),
+        doc="Tries the agent of a profile: its program is started, asked, and ended; or its model is looked for.",
     ),
     Method(
         name="agent/list",

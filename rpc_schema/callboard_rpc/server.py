@@ -6,6 +6,7 @@ from attrs import field
 
 from .common import BlobId, Cursor, Json, Mode, Range
 from .frozen import frozen
+from .profiles import ProfileStatus
 
 
 @frozen(kw_only=True)
@@ -207,7 +208,8 @@ class ProfileListParams:
 
 @frozen(kw_only=True)
 class ProfileInfo:
-    """An agent definition. `tools` absent means every tool."""
+    """An agent definition. `tools` absent means every tool. `status` is that of an agent that is a program of its
+    own, which ``agent/probe`` finds out."""
 
     name: str
     description: str
@@ -217,6 +219,7 @@ class ProfileInfo:
     mode: Mode | None = None
     tools: tuple[str, ...] | None = None
     path: str | None = None
+    status: ProfileStatus | None = None
 
 
 @frozen(kw_only=True)

@@ -31,7 +31,8 @@ from .sessions.ready import with_ready
 from .tools.environment import secret_values
 
 if TYPE_CHECKING:
-    from .acp.client.probe import Probed
+    from callboard_rpc.profiles import AgentProbeResult
+
     from .config.hooks import HookCommand
     from .models.catalog import ModelCatalog
 
@@ -49,17 +50,22 @@ EDITORS: Final[Mapping[str, str]] = {
 _PLAIN_PATH: Final = re.compile(r"\.{0,2}/[\w./+-]*")
 _SQLITE_HEADER: Final = b"SQLite format 3\0"
 
+_WORTH_TELLING: Final = ("resume", "load", "images", "resources", "corrections")
+"""What of an agent's abilities a person can make use of."""
+
 Status = Literal["ok", "warn", "fail"]
 
 
 @frozen(kw_only=True)
 class Check:
-    """One finding. ``fail``: Callboard does not work like this. `advice` says what to do, if anything."""
+    """One finding. ``fail``: Callboard does not work like this. `advice` says what to do, if anything; `more` is
+    the whole of what it says in short."""
 
     name: str
     status: Status
     found: str
     advice: str = ""
+    more: str = ""
 
 
 class Chosen(Protocol):
@@ -301,22 +307,31 @@ async def agent_checks(user_dir: Path, cwd: Path, environ: Mapping[str, str]) ->
     found = [p for p in book.profiles.values() if p.kind == "acp" and p.error is None]
     if not found:
         return ()
-    from .acp.client.probe import probe
+    from .acp.client.probe import probe_all
 
-    redactor = Redactor(secret_values(environ))
-    probed = await probe(found, environ, redact=redactor.text)
-    return tuple(_agent_check(each) for each in sorted(probed, key=lambda each: each.name))
+    redactor = Redactor((*secret_values(environ), *KeyRing(environ, user_dir).secrets()))
+    probed = await probe_all(found, environ, redact=redactor.text)
+    return tuple(_agent_check(each) for each in sorted(probed, key=lambda each: each.profile))
 
 
-def _agent_check(probed: "Probed") -> Check:
-    name = f"Agent {probed.name}"
-    who = probed.agent or "says no name"
-    if probed.problem is None:
-        can = f", can {', '.join(probed.can)}" if probed.can else ""
-        return Check(name=name, status="ok", found=f"{who}{can}")
-    if probed.wants_login:
-        return Check(name=name, status="warn", found=f"{who}, not logged in", advice=probed.problem)
-    return Check(name=name, status="warn", found="does not work", advice=probed.problem)
+def _agent_check(probed: "AgentProbeResult") -> Check:
+    from .acp.client.last_words import in_short
+
+    name = f"Agent {probed.profile}"
+    who = next((c.detail for c in probed.checks if c.name == "handshake" and c.ok), "says no name")
+    if probed.ok:
+        can = [each for each in _WORTH_TELLING if probed.capabilities.get(each)]
+        return Check(name=name, status="ok", found=f"{who}, can {', '.join(can)}" if can else who)
+    said = probed.checks[-1].detail
+    advice = in_short(said)
+    found = {"needsAuth": f"{who}, not logged in", "missing": "is not there"}
+    return Check(
+        name=name,
+        status="warn",
+        found=found.get(probed.status, "does not work"),
+        advice=advice,
+        more=said if said != advice else "",
+    )
 
 
 def hook_checks(loaded: Loaded, user_dir: Path, search_path: str) -> tuple[Check, ...]:
@@ -393,7 +408,8 @@ def keys_check(loaded: Loaded, keys: KeyRing, environ: Mapping[str, str]) -> Che
         name="Keys",
         status="ok",
         found="none",
-        advice=f"For a hosted model set OPENAI_API_KEY or ANTHROPIC_API_KEY, or write {keys.path}.",
+        advice="For a hosted model run: callboard login. Or set OPENAI_API_KEY or ANTHROPIC_API_KEY, or write "
+        f"{keys.path}.",
     )
 
 
@@ -415,8 +431,8 @@ async def _model_check(
     found = f"{chosen.model_id}: {chosen.source}"
     if chosen.model_id == DEMO_ID:
         advice = (
-            "This is a demonstration with fixed answers. Set a key, or start Ollama, llama.cpp or "
-            "LM Studio."
+            "This is a demonstration with fixed answers. Store a key with callboard login, set one, or start "
+            "Ollama, llama.cpp or LM Studio."
         )
         return Check(name="Model", status="warn", found=found, advice=advice)
     return Check(name="Model", status="ok", found=found)

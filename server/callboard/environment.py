@@ -8,6 +8,7 @@ from typing import Any
 from attrs import Factory, field, frozen
 
 from .config import Fresh, Loaded, Settings, load, sources, store_path, user_config_dir
+from .models.keyfile import withheld_files
 from .sessions.profiles import ProfileBook
 from .sessions.ready import with_ready
 
@@ -52,6 +53,11 @@ class Environment:
             None if cwd is None else Path(cwd),
             None if self.client_config is None else dict(self.client_config),
         )
+
+    @property
+    def withheld(self) -> tuple[Path, ...]:
+        """The files that no agent may have."""
+        return withheld_files(self.user_dir)
 
     def store_path(self) -> Path:
         return self.store or store_path(self.load().settings)

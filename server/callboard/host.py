@@ -353,6 +353,7 @@ def _compose(
         settings=environment.settings_for,
         profiles=environment.profiles_for,
         environ=environment.environ,
+        withheld=environment.withheld,
         attended=attendance.anybody,
         sources=(
             boundary.STEERING,

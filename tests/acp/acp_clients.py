@@ -164,9 +164,9 @@ class SdkClient:
             if wanted(message):
                 return message
 
-    def connect(self, *, terminal: bool = False) -> dict[str, Any]:
-        """A fresh agent, initialized."""
-        return self.do("connect", command=self._place.command, terminal=terminal)
+    def connect(self, **capabilities: Any) -> dict[str, Any]:
+        """A fresh agent, initialized by a client that declares `capabilities` besides the usual ones."""
+        return self.do("connect", command=self._place.command, capabilities=capabilities)
 
     def leave(self) -> None:
         """Ends the agent as an editor that closes does."""

@@ -31,6 +31,7 @@ def test_agents_groups_and_approvals_can_be_reached(tmp_path: Path) -> None:
         tasks = agent.call("_callboard/group/taskList", rootId=session)["data"]
         assert [each["taskId"] for each in tasks] == [task["taskId"]]
         assert agent.call("_callboard/approval/list")["data"] == []
+        assert agent.call("_callboard/agent/probe", profile="default")["status"] == "ready"
         children = [s["sessionId"] for s in agent.call("session/list")["sessions"]]
         assert children == [session], "children are no sessions of the list"
 

@@ -324,6 +324,14 @@ def test_settings_models_and_profiles_are_listed_with_their_sources(server, work
             assert paths(refusal(server, method, cwd=cwd)) == ["$.cwd"]
 
 
+@shows("agent/probe")
+def test_an_agent_is_tried_before_it_is_used(server, work):
+    told = server.call("agent/probe", profile="default", cwd=str(work))
+    assert (told["profile"], told["ok"], told["status"]) == ("default", True, "ready")
+    assert refusal(server, "agent/probe", profile="none")["data"]["kind"] == "profileNotFound"
+    assert paths(refusal(server, "agent/probe", profile="default", cwd="relative")) == ["$.cwd"]
+
+
 @shows("blob/read")
 def test_a_large_value_is_read_whole_in_pieces(server, session):
     server.prompt(session, "print much")

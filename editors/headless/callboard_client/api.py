@@ -41,6 +41,7 @@ from callboard_rpc.common import (
     Unset,
 )
 from callboard_rpc.events import Delivery, Event
+from callboard_rpc.profiles import AgentProbeParams, AgentProbeResult
 from callboard_rpc.server import (
     BlobReadParams,
     BlobReadResult,
@@ -143,6 +144,12 @@ class Profiles(Family):
             "profile/list",
             lambda cursor: ProfileListParams(cwd=folder, cursor=cursor),
         )
+
+    async def probe(self, name: str, *, cwd: str | Path | None = None) -> AgentProbeResult:
+        """Whether the agent of a profile can be used. One that is a program of its own is started for it, and
+        ended; that takes ten seconds at the most."""
+        params = AgentProbeParams(profile=name, cwd=None if cwd is None else str(cwd))
+        return await self._call("agent/probe", params)
 
 
 class Blobs(Family):

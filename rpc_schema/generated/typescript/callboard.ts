@@ -84,6 +84,8 @@ export type Mode = Open<"ask" | "plan" | "work">;
 
 export type OptionKind = Open<"allow_once" | "allow_session" | "allow_always" | "reject_once" | "reject_always">;
 
+export type ProfileStatus = Open<"ready" | "needsAuth" | "missing" | "error" | "unknown">;
+
 export type PromptOutcome = Open<"started" | "queued" | "steered" | "recorded">;
 
 export type ReportId = string;
@@ -321,6 +323,29 @@ export interface AgentNotificationDelivered {
 export interface AgentPage {
   data: Agent[];
   nextCursor?: string | null;
+}
+
+/** `cwd` is the folder whose profiles are meant: that of the server by default. */
+export interface AgentProbeParams {
+  profile: string;
+  cwd?: string | null;
+}
+
+/**
+ * `ok` is a `status` of ``ready``. Of an agent that is a program of its own: what it calls itself, what it can
+ * do, how one logs in to it, and what its session can be set to. Of any other `models` has the one that it would
+ * use. All words of an agent are cut to a bounded length.
+ */
+export interface AgentProbeResult {
+  profile: string;
+  ok: boolean;
+  status: Open<"ready" | "needsAuth" | "missing" | "error">;
+  checks: ProbeCheck[];
+  agentInfo?: ProbedAgent | null;
+  capabilities?: Record<string, boolean>;
+  authMethods?: ProbedLogin[];
+  modes?: ProbedChoice[];
+  models?: ProbedChoice[];
 }
 
 /** What an agent asks its parent, and until when it waits for the reply. */
@@ -1432,7 +1457,42 @@ export interface Position {
   character: number;
 }
 
-/** An agent definition. `tools` absent means every tool. */
+/**
+ * One thing that was looked at, in the order in which they were; none comes behind one that is not ok. The
+ * detail of that one says what to do.
+ */
+export interface ProbeCheck {
+  name: Open<"program" | "handshake" | "session" | "model">;
+  ok: boolean;
+  detail: string;
+}
+
+/** What an agent calls itself. */
+export interface ProbedAgent {
+  name: string;
+  title?: string | null;
+  version?: string | null;
+}
+
+/** A mode or a model that an agent's session can be set to. */
+export interface ProbedChoice {
+  id: string;
+  name: string;
+  description?: string | null;
+  current?: boolean;
+}
+
+/** A way to log in that an agent offers. */
+export interface ProbedLogin {
+  id: string;
+  name: string;
+  description?: string | null;
+}
+
+/**
+ * An agent definition. `tools` absent means every tool. `status` is that of an agent that is a program of its
+ * own, which ``agent/probe`` finds out.
+ */
 export interface ProfileInfo {
   name: string;
   description: string;
@@ -1442,6 +1502,7 @@ export interface ProfileInfo {
   mode?: Mode | null;
   tools?: string[] | null;
   path?: string | null;
+  status?: ProfileStatus | null;
 }
 
 /** A page of a list. `next_cursor` is null on the last one. */
@@ -2763,6 +2824,8 @@ export interface Requests {
   "agent/interrupt": { params: AgentInterruptParams; result: AgentInterruptResult };
   /** The agents of a tree, each as it is now. */
   "agent/list": { params: AgentListParams; result: AgentPage };
+  /** Tries the agent of a profile: its program is started, asked, and ended; or its model is looked for. */
+  "agent/probe": { params: AgentProbeParams; result: AgentProbeResult };
   /** Answers an agent's question for its parent. */
   "agent/reply": { params: AgentReplyParams; result: AgentReplyResult };
   /** A message for the agent's next boundary; starts nothing. */

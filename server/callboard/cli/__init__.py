@@ -14,6 +14,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     given = _take_store(given)
     try:
+        given = _login_behind_serve(given)
         if given[:1] == ["serve"] and not {"--help", "-h"} & set(given):
             from callboard.rpc.serve import main as serve
 
@@ -33,6 +34,15 @@ def _take_store(arguments: list[str]) -> list[str]:
             return rest
         case [first, *rest] if first.startswith("--store="):
             return _take_store(["--store", first.removeprefix("--store="), *rest])
+        case _:
+            return arguments
+
+
+def _login_behind_serve(arguments: list[str]) -> list[str]:
+    """An editor that has a person log in runs the command by which it starts the agent, with ``login`` behind it."""
+    match arguments:
+        case ["serve", *_, "login"]:
+            return ["login"]
         case _:
             return arguments
 

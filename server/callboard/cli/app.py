@@ -23,6 +23,7 @@ from .demo import demo
 from .diagnose import doctor
 from .exits import CommandError, Exit
 from .faults import report
+from .login import NOT_AN_ARGUMENT, login, logout
 from .rooms import members
 from .run import run
 from .server import StoreOption
@@ -87,6 +88,8 @@ def build() -> App:
         demo_agents,
         demo_group,
         doctor,
+        login,
+        logout,
         version,
         serve,
     ):
@@ -115,6 +118,8 @@ def _bad_usage(error: CycloptsError) -> CommandError:
         case UnknownCommandError(unused_tokens=[str() as unknown, *_]):
             said = f"there is no command {f'{command} {unknown}'.strip()!r}"
             hint = f"`{help}` lists those that there are."
+        case UnusedCliTokensError() if command in ("login", "logout"):
+            said, hint = "only the provider is expected", NOT_AN_ARGUMENT
         case UnusedCliTokensError(unused_tokens=[_, *_] as extra):
             words = " ".join(extra)
             said = f"{words!r} was not expected: a text of several words goes in quotes"

@@ -56,7 +56,7 @@ _BAD_INPUT = frozenset(
 )
 _HINTS = {
     "modelUnavailable": "`callboard doctor` tells which models were found, and what to set.",
-    "authRequired": "`callboard doctor` tells which keys were found, and where.",
+    "authRequired": "`callboard login` stores a key; `callboard doctor` tells which were found, and where.",
     "storeVersion": "Update Callboard, or choose another store with --store.",
     "storeReadOnly": "--store chooses another store.",
     "storeFull": "Make room on the disk; everything that was committed is still there.",

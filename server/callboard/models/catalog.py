@@ -122,7 +122,7 @@ class ModelCatalog:
                     source=f"{server.title} answers on this machine, and no API key was found",
                 )
         problems = [each.problem for each in self._candidates() if each.problem is not None]
-        why = "no API key was found, and no model server answers on this machine"
+        why = "no API key was found ('callboard login' stores one), and no model server answers on this machine"
         return Selection(model_id=DEMO_ID, source="; ".join((why, *problems)))
 
     async def resolve(self, model_id: str | None = None, *, text_tool_calls: bool = False) -> Model:
@@ -431,8 +431,8 @@ def _info(card: ModelCard, *, source: str | None = None, reason: str | None = No
 def _no_key(provider: Provider, file: Path) -> str:
     variable = provider.key_env or default_key_env(provider.name)
     return (
-        f"{provider.name} needs an API key: set {variable}, or write "
-        f'{provider.name} = "key" into {file} (mode 0600), or choose another model'
+        f"{provider.name} needs an API key: run 'callboard login {provider.name}' in a terminal, or set {variable}, "
+        f'or write {provider.name} = "key" into {file} (mode 0600), or choose another model'
     )
 
 

@@ -1,41 +1,32 @@
 """Where API keys come from: the environment, a private file, the system's keyring. Never the log.
 
-The file is ``keys.toml`` in the user's configuration directory, one line a provider::
-
-    openai = "sk-..."
-
-It is refused when others can read it. The keyring is asked only where the package `keyring` is
-installed, under the service ``callboard`` and the provider's name.
+The file is described in `keyfile`. The keyring is asked only where the package `keyring` is installed,
+under the service ``callboard`` and the provider's name.
 """
 
 import contextlib
 import importlib
-import os
 import re
-import stat
-import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Literal, Protocol, cast
 
 from attrs import field, frozen
 
+from callboard.models.keyfile import LEAST_CHARS, KeyFile
 from callboard_rpc.errors import CallboardError
 
-FILE = "keys.toml"
 SERVICE = "callboard"
-_MAX_BYTES = 256 * 1024
-_LEAST = 8
-"""Shorter values are not told to the redactor: it would take innocent words out of texts."""
 _SECRET_NAME = re.compile(r"(?:^|_)(?:API_?KEY|TOKEN|SECRET|PASSWORD|ACCESS_KEY)$", re.IGNORECASE)
 
 
 @frozen
 class ApiKey:
-    """A key and where it was found. `value` is in no repr."""
+    """A key and where it was found, in words and by kind. `value` is in no repr."""
 
     value: str = field(repr=False)
     source: str
+    kind: Literal["environment", "stored", "keyring"] = "environment"
 
 
 class Keyring(Protocol):
@@ -72,22 +63,21 @@ class KeyRing:
         on_secret: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._environ = environ
-        self._path = directory / FILE
+        self._kept = KeyFile(directory, heard=self._tell)
         self._keyring = keyring
         self._on_secret = on_secret
         self._told: set[str] = set()
         self._asked: dict[str, str | None] = {}
         self._variables: set[str] = set()
         self._extra: set[str] = set()
-        self._read: tuple[tuple[int, ...], dict[str, str]] | None = None
 
     def __repr__(self) -> str:
-        return f"KeyRing({self._path})"
+        return f"KeyRing({self.path})"
 
     @property
     def path(self) -> Path:
         """The key file, there or not."""
-        return self._path
+        return self._kept.path
 
     def find(self, provider: str, variable: str | None = None) -> ApiKey | None:
         """The key of `provider`; `variable` is its environment variable.
@@ -102,11 +92,24 @@ class KeyRing:
                 self._tell(value)
                 self.look()
                 return ApiKey(value, f"the environment variable {variable}")
-        value = self._file().get(provider)
+        value = self._kept.entries().get(provider)
         if value:
-            return ApiKey(value, str(self._path))
+            return ApiKey(value, str(self.path), "stored")
         value = self._asked.get(provider)
-        return ApiKey(value, "the keyring") if value else None
+        return ApiKey(value, "the keyring", "keyring") if value else None
+
+    def stored(self) -> tuple[str, ...]:
+        """The providers whose keys are in the file. Raises `CallboardError` like `find`."""
+        return tuple(name for name, value in self._kept.entries().items() if value)
+
+    def store(self, provider: str, key: str) -> None:
+        """Keeps `key` in the file. Raises `CallboardError`, as `KeyFile.store` does."""
+        self._tell(key)
+        self._kept.store(provider, key)
+
+    def forget(self, provider: str) -> bool:
+        """Removes the key of `provider` from the file; False when it has none there. Raises `CallboardError`."""
+        return self._kept.forget(provider)
 
     def ask_keyring(self, provider: str) -> None:
         """Ask the keyring for the key of `provider`, once. Blocks; whatever fails there is no key."""
@@ -142,7 +145,7 @@ class KeyRing:
         `secrets` though nobody has asked for it yet. One that is not in order is not used, and no error.
         """
         with contextlib.suppress(CallboardError):
-            self._file()
+            self._kept.entries()
 
     def secrets(self) -> tuple[str, ...]:
         """Every secret known by now, the longest first, for the redactor.
@@ -153,65 +156,17 @@ class KeyRing:
         named = (v for k, v in self._environ.items() if _SECRET_NAME.search(k) is not None)
         asked = (self._environ.get(name, "") for name in self._variables)
         try:
-            filed = tuple(self._file().values())
+            filed = tuple(self._kept.entries().values())
         except CallboardError:
             filed = ()  # Nothing of it is in use.
         ring = (value for value in self._asked.values() if value)
         found = {s.strip() for s in (*named, *asked, *filed, *ring, *self._extra)}
-        return tuple(sorted((s for s in found if len(s) >= _LEAST), key=lambda s: (-len(s), s)))
-
-    def _file(self) -> dict[str, str]:
-        try:
-            with self._path.open("rb") as file:
-                status = os.fstat(file.fileno())
-                self._check(status)
-                stamp = (status.st_ino, status.st_mtime_ns, status.st_size)
-                if self._read is None or self._read[0] != stamp:
-                    entries = self._parse(file.read(_MAX_BYTES + 1))
-                    for value in entries.values():
-                        self._tell(value)
-                    self._read = (stamp, entries)
-        except FileNotFoundError:
-            return {}
-        except OSError as error:
-            raise self._error(f"cannot be read ({error.strerror})") from None
-        return self._read[1]
+        return tuple(
+            sorted((s for s in found if len(s) >= LEAST_CHARS), key=lambda s: (-len(s), s))
+        )
 
     def _tell(self, secret: str) -> None:
         secret = secret.strip()
-        if len(secret) >= _LEAST and secret not in self._told:
+        if len(secret) >= LEAST_CHARS and secret not in self._told:
             self._told.add(secret)
             self._on_secret(secret)
-
-    def _check(self, status: os.stat_result) -> None:
-        if not stat.S_ISREG(status.st_mode):
-            raise self._error("is not a file")
-        if os.name != "posix":
-            return
-        if status.st_mode & 0o077:
-            mode = stat.S_IMODE(status.st_mode)
-            raise self._error(
-                f"can be read by others (mode {mode:04o}); run: chmod 600 {self._path}"
-            )
-        if status.st_uid not in (os.geteuid(), 0):
-            raise self._error("belongs to another user; make it your own")
-
-    def _parse(self, data: bytes) -> dict[str, str]:
-        if len(data) > _MAX_BYTES:
-            raise self._error(f"is larger than {_MAX_BYTES} bytes")
-        try:
-            entries = tomllib.loads(data.decode())
-        except (ValueError, RecursionError) as error:
-            # The text of the error may quote a key, so only the line's number is told.
-            line = re.search(r"\(at (line \d+)", str(error))
-            where = f" in {line[1]}" if line else ""
-            raise self._error(
-                f'is not valid TOML{where}; write one provider = "key" a line'
-            ) from None
-        for name, value in entries.items():
-            if not isinstance(value, str):
-                raise self._error(f'has no text for {name}; write {name} = "key"')
-        return {name: value.strip() for name, value in entries.items()}
-
-    def _error(self, problem: str) -> CallboardError:
-        return CallboardError("authRequired", f"the key file {self._path} {problem}")

@@ -32,7 +32,7 @@ async def attached(
     if not items:
         return []
     state = await host.cache.state(session_id)
-    workspace = _workspace(state.cwd, state.directories)
+    workspace = _workspace(host, state.cwd, state.directories)
     found: list[EmbeddedResource] = []
     for index, item in enumerate(items):
         path = _path(item.uri, index)
@@ -52,9 +52,10 @@ async def attached(
     return found
 
 
-def _workspace(cwd: str, directories: Sequence[str]) -> FolderWorkspace:
+def _workspace(host: Host, cwd: str, directories: Sequence[str]) -> FolderWorkspace:
+    folders = [Path(directory) for directory in directories]
     try:
-        return FolderWorkspace(Path(cwd), [Path(directory) for directory in directories])
+        return FolderWorkspace(Path(cwd), folders, withheld=host.environment.withheld)
     except NotADirectoryError as gone:
         raise CallboardError(
             "pathNotFound",

@@ -7,7 +7,12 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, TypeVar
 
+from ..tools.offload import see_endings_through
+
 T = TypeVar("T")
+
+_ENDINGS_S = 3.0
+"""How long the ends of processes may go on that were begun, once everything else is over."""
 
 _SWITCH_S = 0.0002
 """How long a thread may keep the interpreter while another wants it. The writer's thread gives it up with
@@ -19,8 +24,11 @@ def run(main: Coroutine[Any, Any, T]) -> T:
     """Runs `main` to its end, on uvloop where it installs: a turn crosses the loop some thirty times,
     and each crossing costs about half."""
     sys.setswitchinterval(_SWITCH_S)
-    with _known_to_sniffio():
-        return _runner()(main)
+    try:
+        with _known_to_sniffio():
+            return _runner()(main)
+    finally:
+        see_endings_through(_ENDINGS_S)
 
 
 def _runner() -> Callable[[Coroutine[Any, Any, T]], T]:

@@ -27,6 +27,7 @@ from .handlers import (
     groups,
     history,
     peers,
+    probing,
     rooms,
     schedules,
     server,
@@ -69,6 +70,7 @@ def handlers_of(host: Host, clients: Clients) -> dict[str, Handler | Heed]:
     """Every method of this server: its own, and those that features bring."""
     table: dict[str, Handler | Heed] = {
         **server.handlers(host),
+        **probing.handlers(host),
         **sessions.handlers(host, clients),
         **transfer.handlers(host, clients),
         **history.handlers(host, clients),

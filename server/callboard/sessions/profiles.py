@@ -6,7 +6,7 @@ away from the user's agent of the same name, or from `default` where there is no
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
@@ -15,6 +15,7 @@ from attrs import field, frozen
 
 from callboard_rpc.common import Effort, Limits, Mode
 from callboard_rpc.errors import CallboardError
+from callboard_rpc.profiles import ProfileStatus
 from callboard_rpc.server import ProfileInfo
 
 from .default_prompt import PROMPT
@@ -130,10 +131,20 @@ class ProfileBook:
             )
         return profile
 
-    def infos(self) -> tuple[ProfileInfo, ...]:
-        """All profiles, `default` first, then by name; those with an error are among them."""
+    def infos(
+        self, standing: Callable[[Profile], ProfileStatus] | None = None
+    ) -> tuple[ProfileInfo, ...]:
+        """All profiles, `default` first, then by name; those with an error are among them. `standing` tells how one
+        stands that is a program of its own."""
         ordered = sorted(self.profiles.values(), key=lambda p: (p.name != DEFAULT, p.name))
-        return tuple(profile.info() for profile in ordered)
+        if standing is None:
+            return tuple(profile.info() for profile in ordered)
+        return tuple(
+            attrs.evolve(each.info(), status=standing(each))
+            if each.kind == "acp" and each.error is None
+            else each.info()
+            for each in ordered
+        )
 
 
 def _add(book: dict[str, Profile], profile: Profile, warnings: list[str]) -> None:

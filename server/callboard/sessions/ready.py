@@ -2,8 +2,9 @@
 of the person's with that name wins."""
 
 import os
+import re
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from attrs import frozen
@@ -13,26 +14,51 @@ from .profiles import Profile, ProfileBook
 
 @frozen(kw_only=True)
 class _Ready:
-    """`commands` are those by which it is started, the best one first."""
+    """`commands` are those by which it is started, the best one first; `login` is what a person runs to log in."""
 
     name: str
     what: str
     commands: tuple[tuple[str, ...], ...]
+    login: str
 
 
 READY: Final = (
-    _Ready(name="gemini", what="Gemini CLI", commands=(("gemini", "--acp"),)),
-    _Ready(name="codex", what="Codex", commands=(("codex-acp",),)),
+    _Ready(name="gemini", what="Gemini CLI", commands=(("gemini", "--acp"),), login="gemini"),
+    _Ready(name="codex", what="Codex", commands=(("codex-acp",),), login="codex login"),
     _Ready(
         name="claude",
         what="Claude Code",
         commands=(("claude-agent-acp",), ("claude-code-acp",)),
+        login="claude auth login",
     ),
-    _Ready(name="opencode", what="OpenCode", commands=(("opencode", "acp"),)),
-    _Ready(name="goose", what="Goose", commands=(("goose", "acp"),)),
-    _Ready(name="vibe", what="Mistral Vibe", commands=(("vibe-acp",),)),
-    _Ready(name="kimi", what="Kimi", commands=(("kimi", "acp"),)),
+    _Ready(
+        name="opencode",
+        what="OpenCode",
+        commands=(("opencode", "acp"),),
+        login="opencode auth login",
+    ),
+    _Ready(name="goose", what="Goose", commands=(("goose", "acp"),), login="goose configure"),
+    _Ready(name="vibe", what="Mistral Vibe", commands=(("vibe-acp",),), login="vibe --setup"),
+    _Ready(name="kimi", what="Kimi", commands=(("kimi", "acp"),), login="kimi login"),
 )
+_LAUNCHERS: Final = frozenset({"npx", "bunx", "pnpm", "node", "bun", "uvx", "uv", "pipx", "env"})
+"""Programs that run another one, which an argument names."""
+_SUFFIX: Final = re.compile(r"(?<=.)@.*|\.(?:cmd|exe|bat|js|mjs)$", re.IGNORECASE)
+
+
+def login_command(command: Sequence[str]) -> str | None:
+    """What a person runs to log in to the agent that `command` starts, where it is one of those that are known."""
+    first, *rest = map(_program, command)
+    for word in (first, *rest) if first in _LAUNCHERS else (first,):
+        for each in READY:
+            if word in (program for program, *_ in each.commands):
+                return each.login
+    return None
+
+
+def _program(word: str) -> str:
+    """The name of a program, or of a package that has it, without its place and its version."""
+    return _SUFFIX.sub("", word.replace("\\", "/").rpartition("/")[2])
 
 
 def ready_profiles(search_path: str) -> tuple[Profile, ...]:

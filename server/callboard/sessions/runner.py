@@ -79,6 +79,8 @@ class Services:
     settings: Callable[[str], Settings]
     profiles: Callable[[str], ProfileBook]
     environ: Mapping[str, str]
+    withheld: Sequence[Path]
+    """Files that no tool may touch."""
     attended: Callable[[], bool]
     sources: Sequence[Source]
     hooks: Sequence[Hook]
@@ -144,7 +146,7 @@ class TurnRunner:
         state = await services.cache.state(live.session_id)
         settings = services.settings(state.cwd)
         profile = services.profiles(state.cwd).get(begun.profile)
-        workspace = _workspace(state)
+        workspace = _workspace(state, self._services.withheld)
         driver = self._driver(profile)
         model = (
             Unasked(profile)
@@ -361,7 +363,7 @@ def _path_to(log: Log, session_id: str, name: str) -> tuple[AgentStep, ...]:
     )
 
 
-def _workspace(state: SessionState) -> FolderWorkspace:
+def _workspace(state: SessionState, withheld: Sequence[Path]) -> FolderWorkspace:
     root = Path(state.cwd)
     if not root.is_dir():
         raise CallboardError(
@@ -369,7 +371,8 @@ def _workspace(state: SessionState) -> FolderWorkspace:
             f"the folder {state.cwd} of session {state.session_id} is not there any more",
             data={"path": state.cwd},
         )
-    return FolderWorkspace(root, [Path(path) for path in state.directories])
+    directories = [Path(path) for path in state.directories]
+    return FolderWorkspace(root, directories, withheld=withheld)
 
 
 def _from_now(seconds: float | None) -> str | None:

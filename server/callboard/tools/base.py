@@ -3,7 +3,7 @@
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from attrs import field, frozen
 
@@ -13,6 +13,9 @@ from callboard_rpc.common import BlobRef, CallId, FileChange, Json, Location, Mo
 Effect: TypeAlias = Literal["read", "write", "execute", "kernel"]
 """``read``: a pure workspace read, may run in parallel. ``write``: changes files. ``execute``: runs
 commands. ``kernel``: changes only Callboard's own state (plan, agents, groups); always allowed."""
+
+
+WITHHELD: Final = "is a file of Callboard's own, with keys, which no agent may have"
 
 
 class PathDenied(Exception):
@@ -43,6 +46,11 @@ class Workspace(Protocol):
 
     def resolve(self, path: str) -> Path:
         """`path` (absolute, or relative to `root`) through all symlinks. Raises `PathDenied`."""
+        ...
+
+    def withholds(self, path: Path, found: os.stat_result | None = None) -> bool:
+        """Whether the file `path` (as resolved), or `found`, which is what was opened by that name, is one that
+        no session may touch wherever it lies, by whatever name."""
         ...
 
 

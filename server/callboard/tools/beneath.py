@@ -15,7 +15,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 from ..log.faultpoints import point
-from .base import PathDenied, ToolFailure, Workspace
+from .base import WITHHELD, PathDenied, ToolFailure, Workspace
 from .display import printable
 
 _BY_DESCRIPTOR = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
@@ -129,7 +129,10 @@ def regular_file(workspace: Workspace, path: Path) -> Generator[int, None, None]
             _explain_special(workspace, path, parent, name)
             raise fault from None
     try:
-        refuse_special(workspace, path, os.fstat(descriptor))
+        found = os.fstat(descriptor)
+        refuse_special(workspace, path, found)
+        if workspace.withholds(path, found):  # by another name
+            raise PathDenied(str(path), WITHHELD)
         if parent is None and os.path.realpath(path) != str(path):
             raise PathDenied(str(path))
         yield descriptor

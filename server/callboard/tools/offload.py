@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
+import threading
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, TypeVar
 
 import anyio
@@ -15,6 +17,9 @@ _log = logging.getLogger(__name__)
 
 _AT_ONCE = 40
 """Of each kind. What is in excess waits for its turn."""
+
+_under_way: set[object] = set()
+_changed = threading.Condition()
 
 _ENDINGS: RunVar[anyio.CapacityLimiter] = RunVar("callboard endings")
 _SEARCHES: RunVar[anyio.CapacityLimiter] = RunVar("callboard searches")
@@ -41,9 +46,28 @@ def searches() -> anyio.CapacityLimiter:
     return _limiter(_SEARCHES)
 
 
+def see_endings_through(within_s: float) -> None:
+    """Waits for the ends of processes that are under way: one that is cut off leaves what it has halted, for ever.
+    For the very end of a process, when no loop runs that would."""
+    with _changed:
+        _changed.wait_for(lambda: not _under_way, within_s)
+
+
+def _counted(work: Callable[[], T]) -> T:
+    mine = object()
+    with _changed:
+        _under_way.add(mine)
+    try:
+        return work()
+    finally:
+        with _changed:
+            _under_way.remove(mine)
+            _changed.notify_all()
+
+
 async def _ending(work: Callable[[], T]) -> T:
     try:
-        return await anyio.to_thread.run_sync(work, limiter=_limiter(_ENDINGS))
+        return await anyio.to_thread.run_sync(partial(_counted, work), limiter=_limiter(_ENDINGS))
     except RuntimeError as fault:
         # Not one more thread can be started, as when a command has filled the system with processes.
         # Then everything waits for that second.

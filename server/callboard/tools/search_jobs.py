@@ -62,6 +62,8 @@ class Job:
         self._process: subprocess.Popen[bytes] | None = None
         self._stopped = False
         self.matches: list[Match] = []
+        self._looked_at = ("", False)
+        """The file that matched last, and whether it is withheld."""
         self.incomplete = False
         """Not everything was searched."""
         self.fault: str | None = None
@@ -173,7 +175,11 @@ class Job:
 
     def _take(self, match: Match) -> bool:
         """Keeps `match`. Returns whether more are wanted."""
-        self.matches.append(match)
+        if match.path != self._looked_at[0]:  # those of one file come one after the other
+            withheld = self._search.workspace.withholds(self._search.root / match.path)
+            self._looked_at = (match.path, withheld)
+        if not self._looked_at[1]:
+            self.matches.append(match)
         return len(self.matches) < self._search.limit
 
     @contextlib.contextmanager

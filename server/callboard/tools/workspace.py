@@ -5,6 +5,7 @@ that a link that is put into the way afterwards makes the open fail rather than 
 themselves are known by device and inode: what takes their name later is not the workspace.
 """
 
+import contextlib
 import ntpath
 import os
 import posixpath
@@ -13,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from .base import PathDenied
+from .base import WITHHELD, PathDenied
 
 Flavour: TypeAlias = Literal["posix", "windows"]
 """Whose rules for spelling paths apply."""
@@ -71,18 +72,22 @@ def fault_in(path: str, flavour: Flavour = NATIVE) -> str | None:
 
 
 class FolderWorkspace:
-    """A working directory and additional directories. All must exist.
+    """A working directory and additional directories. All must exist. `withheld` are files that are not part of
+    it though they may lie there, such as those with keys.
 
     Raises `NotADirectoryError` for a root that is no directory.
     """
 
-    def __init__(self, root: Path, additional: Iterable[Path] = ()) -> None:
+    def __init__(
+        self, root: Path, additional: Iterable[Path] = (), *, withheld: Iterable[Path] = ()
+    ) -> None:
         folders = [Path(os.path.realpath(folder)) for folder in (root, *additional)]
         for folder in folders:
             if not folder.is_dir():
                 raise NotADirectoryError(f"{folder} is not a directory")
         self._roots = tuple(dict.fromkeys(folders))
         self._identities = {root: _identity(root.stat()) for root in self._roots}
+        self._withheld = tuple(withheld)
 
     @property
     def root(self) -> Path:
@@ -113,7 +118,26 @@ class FolderWorkspace:
             raise PathDenied(_shown(path), "goes through a loop of symbolic links")
         if not any(lies_within(resolved, str(root)) for root in self._roots):
             raise PathDenied(_shown(path))
+        if self.withholds(Path(resolved)):
+            raise PathDenied(_shown(path), WITHHELD)
         return Path(resolved)
+
+    def withholds(self, path: Path, found: os.stat_result | None = None) -> bool:
+        if not self._withheld:
+            return False
+        if found is None:
+            with contextlib.suppress(OSError):
+                found = path.stat()
+        return any(
+            str(path) == os.path.realpath(each) or _is_same(each, found) for each in self._withheld
+        )
+
+
+def _is_same(path: Path, found: os.stat_result | None) -> bool:
+    try:
+        return found is not None and _identity(path.stat()) == _identity(found)
+    except OSError:
+        return False
 
 
 def _identity(found: os.stat_result) -> tuple[int, int]:

@@ -153,7 +153,7 @@ class Lead:
         self.conn: Any = None
         self.process: Any = None
 
-    async def connect(self, command: list[str], terminal: bool) -> Any:
+    async def connect(self, command: list[str], more: dict[str, Any]) -> Any:
         self.stack = AsyncExitStack()
         self.conn, self.process = await self.stack.enter_async_context(
             spawn_agent_process(
@@ -167,12 +167,12 @@ class Lead:
             protocol_version=PROTOCOL_VERSION,
             client_capabilities=ClientCapabilities(
                 fs=FileSystemCapabilities(read_text_file=False, write_text_file=False),
-                terminal=terminal,
                 session=ClientSessionCapabilities(
                     config_options=SessionConfigOptionsCapabilities(
                         boolean=BooleanConfigOptionCapabilities()
                     )
                 ),
+                **more,
             ),
             client_info=Implementation(name="python-sdk", version="1"),
         )
@@ -185,7 +185,7 @@ class Lead:
         conn, session = self.conn, given.get("sessionId", "")
         match what:
             case "connect":
-                return await self.connect(given["command"], given.get("terminal", False))
+                return await self.connect(given["command"], given["capabilities"])
             case "leave":
                 return await self.leave()
             case "answer":

@@ -88,7 +88,7 @@ const app = client({ name: "typescript-sdk" })
   .onRequest(methods.client.terminal.release, releaseTerminal);
 
 /** Starts an agent; what it is asked goes through `agent` until `leave` is called. */
-async function connect({ command, terminal = false }) {
+async function connect({ command, capabilities }) {
   const child = spawn(command[0], command.slice(1), { stdio: ["pipe", "pipe", "inherit"] });
   const exited = new Promise((resolve) => child.on("exit", (code, signal) => resolve(code ?? signal)));
   const stream = ndJsonStream(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout));
@@ -108,8 +108,9 @@ async function connect({ command, terminal = false }) {
     clientInfo: { name: "typescript-sdk", version: "1" },
     clientCapabilities: {
       fs: { readTextFile: false, writeTextFile: false },
-      terminal,
+      terminal: false,
       session: { configOptions: { boolean: {} }, notices: {}, compaction: {} },
+      ...capabilities,
     },
   });
 }

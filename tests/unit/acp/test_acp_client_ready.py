@@ -9,8 +9,14 @@ import pytest
 from acp_client_kit import AGENT, stage, write_agent
 from test_acp_client_turns import of, said
 
+from callboard.acp.client.failures import AUTH_REQUIRED, failure_of
+from callboard.acp.client.last_words import in_short, kept, telling
+from callboard.acp.client.probe import probe_all
+from callboard.acp.contract.server import AuthMethodTerminal
+from callboard.acp.peer import PeerError
 from callboard.doctor import agent_checks
 from callboard.environment import Environment
+from callboard.sessions.profiles import Profile, ProfileBook
 from callboard.sessions.ready import READY, ready_profiles
 
 pytestmark = pytest.mark.anyio
@@ -77,9 +83,112 @@ async def test_doctor_starts_each_and_tells_what_it_is(tmp_path: Path) -> None:
     assert "not logged in" in found["Agent outside"].found
     assert "It offers: By key; On the web." in found["Agent outside"].advice
     assert "no-such-program" in found["Agent missing"].advice
-    assert found["Agent dies"].advice.endswith("it said last:\nno licence")
+    assert found["Agent missing"].found == "is not there"
+    assert found["Agent dies"].advice.endswith("it said last: no licence")
+    assert found["Agent dies"].more.endswith("it said last:\nno licence")
+    assert found["Agent works"].more == ""
     heard = (tmp_path / "heard").read_text("utf-8")
     assert "session/close" in heard
+    assert not [
+        p for p in psutil.process_iter(["cmdline"]) if str(tmp_path) in str(p.info["cmdline"])
+    ]
+
+
+@pytest.mark.parametrize(
+    ("command", "login"),
+    [
+        (("/opt/bin/gemini", "--acp"), "Run 'gemini' in a terminal, log in there"),
+        (("codex-acp",), "Run 'codex login' in a terminal"),
+        (("npx", "-y", "@zed-industries/codex-acp@0.9.5"), "Run 'codex login' in a terminal"),
+        (("claude-agent-acp",), "Run 'claude auth login' in a terminal"),
+        (("C:\\bin\\claude-code-acp.cmd",), "Run 'claude auth login' in a terminal"),
+        (("opencode", "acp"), "Run 'opencode auth login' in a terminal"),
+        (("goose", "acp"), "Run 'goose configure' in a terminal"),
+        (("/opt/vibe/bin/vibe-acp",), "Run 'vibe --setup' in a terminal"),
+        (("kimi", "acp"), "Run 'kimi login' in a terminal"),
+        (("mine", "--like", "gemini"), "Run 'mine' in a terminal, log in there"),
+        (("npx", "something"), "Run 'npx' in a terminal, log in there"),
+    ],
+)
+def test_the_advice_names_what_logs_in_to_it(command: tuple[str, ...], login: str) -> None:
+    profile = Profile(name="x", description="", prompt="", source="user", command=command)
+    fault = PeerError(AUTH_REQUIRED, "Authentication required", None)
+    error = failure_of(fault, "session/new", profile, (), log_text=str)
+    assert error.kind == "authRequired"
+    assert f"{login}, and prompt again." in error.message
+
+
+def test_an_agent_that_is_not_known_is_logged_in_to_as_it_says_itself() -> None:
+    command = ("our agent", "--acp")
+    profile = Profile(name="x", description="", prompt="", source="user", command=command)
+    way = AuthMethodTerminal(id="t", name="T", args=("login", "$(evil)"))
+    fault = PeerError(AUTH_REQUIRED, "no", None)
+    error = failure_of(fault, "session/new", profile, (way,), log_text=str)
+    assert "Run ''our agent' --acp login '$(evil)'' in a terminal" in error.message
+
+
+NODE = """\
+node:internal/modules/cjs/loader:1215
+  throw err;
+  ^
+
+Error: Cannot find module 'left-pad'
+Require stack:
+- /opt/agent/main.js
+    at Module._resolveFilename (node:internal/modules/cjs/loader:1212:15)
+    at Module._load (node:internal/modules/cjs/loader:1038:27)
+    at Module.require (node:internal/modules/cjs/loader:1289:19)
+    at require (node:internal/modules/helpers:182:18)
+    at Object.<anonymous> (/opt/agent/main.js:1:1)
+    at Module._compile (node:internal/modules/cjs/loader:1521:14)
+    at Object..js (node:internal/modules/cjs/loader:1623:10) {
+  code: 'MODULE_NOT_FOUND',
+  requireStack: [ '/opt/agent/main.js' ]
+}
+
+Node.js v22.1.0
+"""
+PYTHON = """\
+Traceback (most recent call last):
+  File "/opt/agent.py", line 1, in <module>
+    import lost
+ModuleNotFoundError: No module named 'lost'
+"""
+RUST = """\
+thread 'main' panicked at src/main.rs:3:5:
+no home
+note: run with `RUST_BACKTRACE=1`
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (NODE, "Error: Cannot find module 'left-pad'"),
+        (PYTHON, "ModuleNotFoundError: No module named 'lost'"),
+        (RUST, "thread 'main' panicked at src/main.rs:3:5:"),
+        ("reading settings\nno licence\n", "no licence"),
+        ("  ^\n}\n", "}"),
+        ("", ""),
+    ],
+    ids=["node", "python", "rust", "plain", "nothing", "silent"],
+)
+def test_of_its_last_words_the_line_that_tells_something_is_shown(words: str, line: str) -> None:
+    assert telling(words.splitlines()) == line
+    told = in_short(f"the agent 'x' ended; it said last:\n{words}")
+    assert told == f"the agent 'x' ended; it said last: {line}".strip()
+    assert line in "\n".join(kept(words.splitlines(), 8))
+    assert len(in_short("it said last:\n" + "error: " + "x" * 10_000)) == 600
+
+
+async def test_who_does_not_show_itself_in_time_is_ended(tmp_path: Path) -> None:
+    write_agent(tmp_path, {"silent": ["initialize"], "outlives_its_input": True}, name="slow")
+    book = ProfileBook.load(tmp_path / "config", None)
+    (told,) = await probe_all(
+        [book.get("slow")], {"PATH": "/usr/bin:/bin"}, redact=str, within_s=0.5
+    )
+    assert (told.status, told.checks[-1].ok) == ("error", False)
+    assert told.checks[-1].detail == "did not show itself within 0.5 s"
     assert not [
         p for p in psutil.process_iter(["cmdline"]) if str(tmp_path) in str(p.info["cmdline"])
     ]

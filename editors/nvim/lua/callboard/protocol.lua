@@ -72,6 +72,8 @@ local M = {}
 
 ---@alias callboard.OptionKind "allow_once"|"allow_session"|"allow_always"|"reject_once"|"reject_always"|string
 
+---@alias callboard.ProfileStatus "ready"|"needsAuth"|"missing"|"error"|"unknown"|string
+
 ---@alias callboard.PromptOutcome "started"|"queued"|"steered"|"recorded"|string
 
 ---@alias callboard.ReportId string
@@ -272,6 +274,25 @@ local M = {}
 ---@class callboard.AgentPage
 ---@field data callboard.Agent[]
 ---@field nextCursor? string
+
+---`cwd` is the folder whose profiles are meant: that of the server by default.
+---@class callboard.AgentProbeParams
+---@field profile string
+---@field cwd? string
+
+---`ok` is a `status` of ``ready``. Of an agent that is a program of its own: what it calls itself, what it can
+---do, how one logs in to it, and what its session can be set to. Of any other `models` has the one that it would
+---use. All words of an agent are cut to a bounded length.
+---@class callboard.AgentProbeResult
+---@field profile string
+---@field ok boolean
+---@field status "ready"|"needsAuth"|"missing"|"error"|string
+---@field checks callboard.ProbeCheck[]
+---@field agentInfo? callboard.ProbedAgent
+---@field capabilities? table<string, boolean>
+---@field authMethods? callboard.ProbedLogin[]
+---@field modes? callboard.ProbedChoice[]
+---@field models? callboard.ProbedChoice[]
 
 ---What an agent asks its parent, and until when it waits for the reply.
 ---@class callboard.AgentQuestion
@@ -1189,7 +1210,34 @@ local M = {}
 ---@field line integer
 ---@field character integer
 
----An agent definition. `tools` absent means every tool.
+---One thing that was looked at, in the order in which they were; none comes behind one that is not ok. The
+---detail of that one says what to do.
+---@class callboard.ProbeCheck
+---@field name "program"|"handshake"|"session"|"model"|string
+---@field ok boolean
+---@field detail string
+
+---What an agent calls itself.
+---@class callboard.ProbedAgent
+---@field name string
+---@field title? string
+---@field version? string
+
+---A mode or a model that an agent's session can be set to.
+---@class callboard.ProbedChoice
+---@field id string
+---@field name string
+---@field description? string
+---@field current? boolean
+
+---A way to log in that an agent offers.
+---@class callboard.ProbedLogin
+---@field id string
+---@field name string
+---@field description? string
+
+---An agent definition. `tools` absent means every tool. `status` is that of an agent that is a program of its
+---own, which ``agent/probe`` finds out.
 ---@class callboard.ProfileInfo
 ---@field name string
 ---@field description string
@@ -1199,6 +1247,7 @@ local M = {}
 ---@field mode? callboard.Mode
 ---@field tools? string[]
 ---@field path? string
+---@field status? callboard.ProfileStatus
 
 ---A page of a list. `next_cursor` is null on the last one.
 ---@class callboard.ProfileInfoPage
@@ -2267,6 +2316,8 @@ M.methods = {
   ["agent/interrupt"] = "agent/interrupt",
   -- The agents of a tree, each as it is now. AgentListParams -> AgentPage
   ["agent/list"] = "agent/list",
+  -- Tries the agent of a profile: its program is started, asked, and ended; or its model is looked for. AgentProbeParams -> AgentProbeResult
+  ["agent/probe"] = "agent/probe",
   -- Answers an agent's question for its parent. AgentReplyParams -> AgentReplyResult
   ["agent/reply"] = "agent/reply",
   -- A message for the agent's next boundary; starts nothing. AgentMessageParams -> AgentMessageResult

@@ -16,7 +16,7 @@ from callboard_rpc.server import ClientCapabilities, PeerInfo
 from ...host import Host
 from ...rpc.call import Call, Client
 from ...rpc.call import Handler as NativeHandler
-from ...rpc.handlers import agents, approvals, groups
+from ...rpc.handlers import agents, approvals, groups, probing
 from ..peer import Handler, Incoming
 from .editor import Editor
 
@@ -27,6 +27,7 @@ def extensions(host: Host, editor: Editor) -> dict[str, Handler]:
     """The handlers, by the names under which a client calls them."""
     table: dict[str, NativeHandler] = {
         **agents.handlers(host, _held),
+        **probing.handlers(host),
         **approvals.handlers(host),
         **groups.handlers(host),
     }

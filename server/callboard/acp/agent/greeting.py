@@ -1,5 +1,7 @@
 """The answer to ``initialize``: what this agent can do. Light: it is given before anything else is imported."""
 
+import os
+import sys
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import orjson
@@ -15,6 +17,8 @@ VERSION: Final = 1
 """The only version of the protocol that is spoken: who asks for another one is told of this one."""
 
 AUTH_METHOD: Final = "callboard"
+LOGIN_METHOD: Final = "callboard-login"
+_CONFIG_DIR: Final = "CALLBOARD_CONFIG_DIR"
 
 EXTENSIONS: Final = ("agent", "approval", "group")
 """Families of Callboard's own methods that can be called as ``_callboard/…``."""
@@ -40,20 +44,52 @@ class Greeter:
         """Opens the store, and tells what is there. Raises the store's own errors."""
 
         def answer(store: "Store", host_id: str, _: "Settings") -> dict[str, Any]:
-            return _result(store.store_id, host_id)
+            return _result(store.store_id, host_id, _login(params))
 
         return self._opening.open(config_of(params), answer)
 
 
 def config_of(params: dict[str, Any]) -> dict[str, Any] | None:
     """The configuration that came with ``initialize``, in ``_meta.callboard.config``."""
-    found: Any = params
-    for name in ("_meta", "callboard", "config"):
-        found = cast("dict[str, Any]", found).get(name) if isinstance(found, dict) else None
+    found = _at(params, "_meta", "callboard", "config")
     return cast("dict[str, Any]", found) if isinstance(found, dict) else None
 
 
-def _result(store_id: str, host_id: str) -> dict[str, Any]:
+def _login(params: dict[str, Any]) -> list[dict[str, Any]]:
+    """The way to log in for clients that can run this program in a terminal. They start it as they have it
+    configured, with the arguments added; older ones are told a command."""
+    if _at(params, "clientCapabilities", "auth", "terminal") is not True:
+        return []
+    method: dict[str, Any] = {
+        "id": LOGIN_METHOD,
+        "name": "Log in with an API key",
+        "description": "Asks for the key of a provider in a terminal, and stores it for you alone.",
+        "type": "terminal",
+        "args": ["login"],
+    }
+    if _at(params, "clientCapabilities", "_meta", "terminal-auth") is True:
+        folder = os.environ.get(_CONFIG_DIR)
+        method["_meta"] = {
+            "terminal-auth": {
+                "label": "callboard login",
+                "command": sys.executable,
+                # without -P a folder's own files could be taken for modules
+                "args": ["-P", "-m", "callboard", "login"],
+                "env": {_CONFIG_DIR: folder} if folder else {},
+            }
+        }
+    return [method]
+
+
+def _at(params: dict[str, Any], *names: str) -> Any:
+    """What lies below `params` by those names; None where there is nothing."""
+    found: Any = params
+    for name in names:
+        found = cast("dict[str, Any]", found).get(name) if isinstance(found, dict) else None
+    return found
+
+
+def _result(store_id: str, host_id: str, login: list[dict[str, Any]]) -> dict[str, Any]:
     from ...rpc.greeting import NAME, version
 
     return {
@@ -83,9 +119,10 @@ def _result(store_id: str, host_id: str) -> dict[str, Any]:
             {
                 "id": AUTH_METHOD,
                 "name": "Callboard's own configuration",
-                "description": "Uses the model and the key that Callboard is configured with; "
-                "there is nothing to log in to.",
-            }
+                "description": "Uses the model and the key that Callboard is configured with, or that "
+                "`callboard login` has stored.",
+            },
+            *login,
         ],
         "agentInfo": {"name": NAME, "title": "Callboard", "version": version()},
         "_meta": {"steering": {"supported": True}},

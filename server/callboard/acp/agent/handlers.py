@@ -6,6 +6,7 @@ from typing import Any
 from callboard_rpc.errors import CallboardError
 
 from ...host import Host
+from ...models.catalog import DEMO_ID
 from ...rpc.handlers.rooms import rooms_of
 from ...rpc.offers import Offers
 from ...rpc.pages import invalid
@@ -15,7 +16,7 @@ from ..peer import Handler, Incoming, Served
 from . import options
 from .editor import Editor
 from .extensions import extensions
-from .greeting import AUTH_METHOD, STEERING
+from .greeting import AUTH_METHOD, LOGIN_METHOD, STEERING
 from .opening import Sessions
 from .prompting import Prompting
 
@@ -52,13 +53,17 @@ async def _again(_: Incoming, __: Any) -> Any:
 
 def _authentication(host: Host, editor: Editor) -> dict[str, Handler]:
     async def authenticate(_: Incoming, params: acp.AuthenticateRequest) -> Any:
-        """Instant where a model can be used. Raises authRequired with what is missing where none can."""
-        if params.method_id != AUTH_METHOD:
+        """Instant where a model can be used. Raises authRequired with what is missing where none can. A client
+        need not name the login in a terminal once that is over; one that does wants a model to be there for it."""
+        if params.method_id not in (AUTH_METHOD, LOGIN_METHOD):
             raise invalid("$.methodId", f"is no way to authenticate; there is {AUTH_METHOD!r}")
         try:
-            await host.catalog.resolve()
+            selected = await host.catalog.selected()
+            await host.catalog.resolve(selected.model_id)
         except CallboardError as error:
             raise CallboardError("authRequired", error.message) from error
+        if params.method_id == LOGIN_METHOD and selected.model_id == DEMO_ID:
+            raise CallboardError("authRequired", f"only a demonstration answers: {selected.source}")
         editor.logged_out = False
         return acp.AuthenticateResponse()
 

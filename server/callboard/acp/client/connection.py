@@ -30,6 +30,7 @@ from ..peer import (
     Served,
 )
 from .failures import HANDSHAKE_S, failure_of
+from .last_words import SAID_LAST
 from .modes import Choices, Setting
 from .process import AgentProcess
 
@@ -146,7 +147,7 @@ class Connection:
     def _gone(self) -> None:
         assert self._process is not None
         words = self._log_text(self._process.last_words())
-        said = f"; it said last:\n{words}" if words else ""
+        said = f"; {SAID_LAST}\n{words}" if words else ""
         self.peer.close(f"the agent {self.profile.name!r} {self._process.how_ended}{said}")
 
     async def over(self) -> None:

@@ -127,6 +127,7 @@ class _Drive:
         except CallboardError as error:
             if error.kind == "authRequired":  # it has taken in nothing
                 connection.through, connection.fresh, self._told_through = before
+                self._agents.failed(self._driving, error)
                 self._agents.drop(connection)
                 await self._untell(connection, before[0])
             raise

@@ -1,5 +1,6 @@
 """What goes wrong with an agent, in words for people: what it is, and what they can do."""
 
+import shlex
 from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
@@ -8,6 +9,7 @@ from callboard_rpc.errors import CallboardError
 
 from ...rpc import codec
 from ...sessions.profiles import Profile
+from ...sessions.ready import login_command
 from ..contract import server
 from ..peer import PeerError
 
@@ -61,9 +63,25 @@ def _login(said: str, profile: Profile, ways: Sequence[server.AuthMethod]) -> Ca
     offers = f" It offers: {'; '.join(named)}." if named else ""
     return CallboardError(
         "authRequired",
-        f"the agent {profile.name!r} wants you to log in ({said}). Run '{profile.command[0]}' in a terminal, log in "
-        f"there, and prompt again.{offers}",
+        f"the agent {profile.name!r} wants you to log in ({said}). {_advice(profile, ways)}{offers}",
     )
+
+
+def _advice(profile: Profile, ways: Sequence[server.AuthMethod]) -> str:
+    known = login_command(profile.command)
+    if known is None:
+        terminal = (way for way in ways if isinstance(way, server.AuthMethodTerminal) and way.args)
+        known = next((_line((*profile.command, *way.args)) for way in terminal), None)
+    if known is None or " " not in known:
+        program = known or profile.command[0]
+        return f"Run '{program}' in a terminal, log in there, and prompt again."
+    return f"Run '{known}' in a terminal, and prompt again."
+
+
+def _line(words: Sequence[str]) -> str | None:
+    """A command as it is typed; None for one that nobody would type."""
+    line = shlex.join(words)
+    return line if len(line) <= 300 and line.isprintable() else None
 
 
 def _way(way: server.AuthMethod | UnknownVariant) -> str:

@@ -71,6 +71,16 @@ class Choices:
             case _:
                 pass
 
+    @property
+    def modes(self) -> tuple[tuple[str, str], ...]:
+        """Its own modes, each with its name."""
+        return () if self._modes is None else self._modes.values
+
+    @property
+    def mode(self) -> str | None:
+        """The one of them that it is in."""
+        return None if self._modes is None else self._modes.current
+
     def _configured(self, options: Iterable[Any]) -> None:
         self.options = tuple(options)
         for option in self.options:

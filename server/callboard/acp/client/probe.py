@@ -5,72 +5,87 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Final, Literal
 
-from attrs import frozen
-
+from callboard_rpc.common import UnknownVariant
 from callboard_rpc.errors import CallboardError
+from callboard_rpc.profiles import (
+    AgentProbeResult,
+    ProbeCheck,
+    ProbedAgent,
+    ProbedChoice,
+    ProbedLogin,
+    ProbeStatus,
+)
 
 from ...sessions.profiles import Profile
-from ..contract import sessions
+from ..contract import server, sessions
 from .connection import Connection
 from .failures import AGAIN
 from .service import environment_of
+from .standing import program_of, status_of
 
 PROBE_S = 10.0
 """How long an agent may take to show itself."""
+AT_ONCE: Final = 3
+"""How many are started at the same time."""
+_MOST: Final = 100
+_NAME_CHARS: Final = 200
+_CHARS: Final = 1_000
+_DETAIL_CHARS: Final = 4_000
+
+_Stage = Literal["program", "handshake", "session"]
 
 
-@frozen(kw_only=True)
-class Probed:
-    """`problem` says why it cannot be used, if it cannot."""
-
-    name: str
-    agent: str | None = None
-    can: tuple[str, ...] = ()
-    problem: str | None = None
-    wants_login: bool = False
-
-
-async def probe(
+async def probe_all(
     profiles: Iterable[Profile],
     environ: Mapping[str, str],
     *,
     redact: Callable[[str], str],
     within_s: float = PROBE_S,
-) -> list[Probed]:
-    """Starts each, asks it, and ends it again; all at the same time."""
-    return list(
-        await asyncio.gather(*(_probe(each, environ, redact, within_s) for each in profiles))
-    )
+) -> list[AgentProbeResult]:
+    """Probes each, a few at a time."""
+    slots = asyncio.Semaphore(AT_ONCE)
+
+    async def one(profile: Profile) -> AgentProbeResult:
+        async with slots:
+            mark = f"probe-{os.getpid()}-{profile.name}"
+            connection = Connection(profile, log_text=redact)
+            return await probe(connection, environ, mark=mark, redact=redact, within_s=within_s)
+
+    return list(await asyncio.gather(*(one(each) for each in profiles)))
 
 
-async def _probe(
-    profile: Profile, environ: Mapping[str, str], redact: Callable[[str], str], within_s: float
-) -> Probed:
-    connection = Connection(profile, log_text=redact)
+async def probe(
+    connection: Connection,
+    environ: Mapping[str, str],
+    *,
+    mark: str,
+    redact: Callable[[str], str],
+    within_s: float = PROBE_S,
+) -> AgentProbeResult:
+    """Starts the agent of a connection, asks it, and ends it again with all that it has started. `mark` is what its
+    processes bear, `environ` what it inherits."""
+    profile = connection.profile
+    inherited = environment_of(environ, profile.env)
+    seen = _Seen(connection, redact)
     with tempfile.TemporaryDirectory(prefix="callboard-probe-") as folder:
         try:
             async with asyncio.timeout(within_s):
-                await connection.open(
-                    cwd=Path(folder),
-                    environment=environment_of(environ, profile.env),
-                    mark=f"probe-{os.getpid()}-{profile.name}",
-                )
+                await connection.open(cwd=Path(folder), environment=inherited, mark=mark)
+                seen.passed("program", program_of(profile, inherited) or profile.command[0])
                 await connection.initialize()
+                seen.passed("handshake", connection.name or "says no name")
                 await connection.new_session(folder, ())
                 await _close(connection)
-            return Probed(name=profile.name, agent=connection.name, can=_can(connection))
+                seen.passed("session", "opened")
+            return seen.result("ready")
         except CallboardError as error:
-            return Probed(
-                name=profile.name,
-                agent=connection.name,
-                can=_can(connection),
-                problem=error.message.removesuffix(f"\n{AGAIN}"),
-                wants_login=error.kind == "authRequired",
-            )
+            seen.failed(error.message.removesuffix(f"\n{AGAIN}"))
+            return seen.result(status_of(error, profile, inherited))
         except TimeoutError:
-            said = f"did not show itself within {within_s:g} s"
-            return Probed(name=profile.name, agent=connection.name, problem=said)
+            seen.failed(f"did not show itself within {within_s:g} s")
+            return seen.result("error")
         finally:
             await connection.close()
 
@@ -88,14 +103,110 @@ async def _close(connection: Connection) -> None:
         await connection.ask("session/delete", gone)
 
 
-def _can(connection: Connection) -> tuple[str, ...]:
+class _Seen:
+    """What was found out so far. Words of the agent's are redacted and cut."""
+
+    def __init__(self, connection: Connection, redact: Callable[[str], str]) -> None:
+        self._connection = connection
+        self._redact = redact
+        self._checks: list[ProbeCheck] = []
+
+    def passed(self, stage: _Stage, detail: str) -> None:
+        self._checks.append(ProbeCheck(name=stage, ok=True, detail=self._text(detail)))
+
+    def failed(self, detail: str) -> None:
+        stages: tuple[_Stage, ...] = ("program", "handshake", "session")
+        stage = stages[min(len(self._checks), len(stages) - 1)]
+        told = self._text(detail, _DETAIL_CHARS)
+        self._checks.append(ProbeCheck(name=stage, ok=False, detail=told))
+
+    def result(self, status: ProbeStatus) -> AgentProbeResult:
+        connection = self._connection
+        began = any(check.name == "handshake" and check.ok for check in self._checks)
+        return AgentProbeResult(
+            profile=connection.profile.name,
+            ok=status == "ready",
+            status=status,
+            checks=tuple(self._checks),
+            agent_info=self._info(),
+            capabilities=_capabilities(connection) if began else {},
+            auth_methods=tuple(map(self._login, connection.hello.auth_methods[:_MOST])),
+            modes=self._modes(),
+            models=self._models(),
+        )
+
+    def _text(self, words: str, chars: int = _CHARS) -> str:
+        return self._redact(words)[:chars]
+
+    def _name(self, words: str) -> str:
+        return self._text(words, _NAME_CHARS)
+
+    def _maybe(self, words: str | None) -> str | None:
+        return None if words is None else self._text(words)
+
+    def _info(self) -> ProbedAgent | None:
+        info = self._connection.hello.agent_info
+        if info is None:
+            return None
+        title = None if info.title is None else self._name(info.title)
+        return ProbedAgent(
+            name=self._name(info.name), title=title, version=self._name(info.version)
+        )
+
+    def _login(self, method: server.AuthMethod | UnknownVariant) -> ProbedLogin:
+        if isinstance(method, UnknownVariant):
+            told = {k: v for k, v in method.fields.items() if isinstance(v, str)}
+            return ProbedLogin(
+                id=self._name(told.get("id", "")),
+                name=self._name(told.get("name", "")),
+                description=self._maybe(told.get("description")),
+            )
+        return ProbedLogin(
+            id=self._name(method.id),
+            name=self._name(method.name),
+            description=self._maybe(method.description),
+        )
+
+    def _modes(self) -> tuple[ProbedChoice, ...]:
+        choices = self._connection.choices
+        return tuple(
+            ProbedChoice(id=self._name(id), name=self._name(name), current=id == choices.mode)
+            for id, name in choices.modes[:_MOST]
+        )
+
+    def _models(self) -> tuple[ProbedChoice, ...]:
+        options = self._connection.choices.options
+        selects = (o for o in options if isinstance(o, sessions.SessionConfigSelect))
+        chosen = next((o for o in selects if o.category == "model"), None)
+        if chosen is None:
+            return ()
+        flat: list[sessions.SessionConfigSelectOption] = []
+        for entry in chosen.options:
+            grouped = isinstance(entry, sessions.SessionConfigSelectGroup)
+            flat += entry.options if grouped else (entry,)
+        return tuple(
+            ProbedChoice(
+                id=self._name(each.value),
+                name=self._name(each.name),
+                description=self._maybe(each.description),
+                current=each.value == chosen.current_value,
+            )
+            for each in flat[:_MOST]
+        )
+
+
+def _capabilities(connection: Connection) -> dict[str, bool]:
     offers = connection.hello.agent_capabilities
-    of_session = offers.session_capabilities
-    known = {
+    of_session, prompts = offers.session_capabilities, offers.prompt_capabilities
+    return {
         "resume": of_session.resume is not None,
         "load": offers.load_session,
-        "images": offers.prompt_capabilities.image,
-        "resources": offers.prompt_capabilities.embedded_context,
+        "list": of_session.list is not None,
+        "close": of_session.close is not None,
+        "delete": of_session.delete is not None,
+        "images": prompts.image,
+        "audio": prompts.audio,
+        "resources": prompts.embedded_context,
         "corrections": connection.steers,
+        "logout": offers.auth.logout is not None,
     }
-    return tuple(name for name, there in known.items() if there)

@@ -18,6 +18,7 @@ from typing import Any
 from ...tools.ending import MARK, end_group, end_marked, end_tree, group_exists
 from ...tools.offload import ended
 from ...tools.processes import exit_watched
+from .last_words import kept
 from .lines import Lines
 
 _log = logging.getLogger(__name__)
@@ -118,8 +119,7 @@ class AgentProcess:
     def last_words(self, lines: int = 8) -> str:
         """The end of what it wrote to stderr. It may hold secrets."""
         text = self._stderr.decode("utf-8", "replace")
-        kept = [line.rstrip() for line in text.splitlines() if line.strip()][-lines:]
-        return "\n".join(line[:400] for line in kept)
+        return "\n".join(line[:400] for line in kept(text.splitlines(), lines))
 
     # --- its input ---
 

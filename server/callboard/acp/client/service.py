@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -28,6 +28,7 @@ from ...sessions.identity import identity, life
 from ...tools.ending import end_marked, end_tree
 from ...tools.offload import ended
 from .connection import Connection
+from .standing import Standings, status_of
 
 _log = logging.getLogger(__name__)
 
@@ -71,6 +72,7 @@ class ExternalAgents:
         self._failed: dict[_Key, int] = {}
         self._starting: dict[_Key, asyncio.Lock] = {}
         self._closed = False
+        self.standings = Standings()
         self.log.listen(self._heard)
 
     # --- a turn comes and goes ---
@@ -113,6 +115,7 @@ class ExternalAgents:
     def worked(self, driving: Driving) -> None:
         """The agent has answered: it needs no patience any more when it is started."""
         self._failed.pop((driving.state.session_id, driving.profile.name), None)
+        self.standings.note(driving.profile, "ready")
 
     def connections(self) -> list[Connection]:
         """Those with agents that run."""
@@ -131,10 +134,18 @@ class ExternalAgents:
             await self._open(connection, driving)
             await connection.initialize()
             await self._session(connection, driving)
-        except BaseException:
+        except BaseException as fault:
             await connection.close()
+            if isinstance(fault, CallboardError):
+                self.failed(driving, fault)
             raise
+        self.standings.note(driving.profile, "ready")
         return connection
+
+    def failed(self, driving: Driving, fault: CallboardError) -> None:
+        """Keeps in mind how the agent of a profile stands."""
+        status = status_of(fault, driving.profile, self._environ)
+        self.standings.note(driving.profile, status)
 
     async def _open(self, connection: Connection, driving: Driving) -> None:
         mark = self.log.ids.new("acp")
@@ -160,13 +171,22 @@ class ExternalAgents:
         )
 
     @asynccontextmanager
-    async def recorded(self, mark: str) -> AsyncGenerator[None]:
-        """What is started with that mark is ended by whoever comes next, if this host dies meanwhile."""
+    async def recorded(
+        self, mark: str, over: Callable[[], Awaitable[None]] | None = None
+    ) -> AsyncGenerator[None]:
+        """What is started with that mark is ended by whoever comes next, if this host dies meanwhile: until this
+        is left, and `over` has returned."""
         await self.log.transact(lambda tx: tx.execute(SQL["insert_process"], mark, self._host_id))
         try:
             yield
         finally:
-            self._spawn(partial(self._forget, mark), f"record of {mark}")
+
+            async def forget() -> None:
+                if over is not None:
+                    await over()
+                await self._forget(mark)
+
+            self._spawn(forget, f"record of {mark}")
 
     async def _forget(self, mark: str) -> None:
         with contextlib.suppress(CallboardError):

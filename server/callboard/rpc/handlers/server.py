@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import os
-from pathlib import Path
 from typing import TypeVar
 
 import psutil
@@ -39,6 +38,7 @@ from ...sessions.identity import life
 from ..call import Call, Handler
 from ..greeting import NAME, features, version
 from ..pages import LARGEST, invalid, is_folder_name, number, page_size
+from .probing import book_of, infos
 
 _BLOB_BYTES = 512 * 1024
 
@@ -90,10 +90,8 @@ def handlers(host: Host) -> dict[str, Handler]:
         return _page(await host.catalog.list(), params.cursor, page_size(params.limit, items))
 
     async def profile_list(_: Call, params: ProfileListParams) -> Page[ProfileInfo]:
-        if params.cwd is not None and not is_folder_name(params.cwd):
-            raise invalid("$.cwd", "must be an absolute path")
-        book = host.profiles_for(params.cwd or str(Path.cwd()))
-        return _page(book.infos(), params.cursor, page_size(params.limit, items))
+        listed = infos(host, book_of(host, params.cwd))
+        return _page(listed, params.cursor, page_size(params.limit, items))
 
     async def blob_read(_: Call, params: BlobReadParams) -> BlobReadResult:
         if params.offset < 0:
