@@ -595,9 +595,10 @@ local M = {}
 ---@field context? string
 ---@field hostId? callboard.HostId
 
----What a running turn has streamed so far. `next_index` says, per kind of delta, which piece
----comes next; what was streamed since the last save (250 ms or 4 KiB) comes as deltas only. No delta spans
----that place: each is wholly in the draft, or wholly behind it.
+---What a running turn has streamed so far of a message that is not in the log. `next_index` says, per kind of
+---delta, which piece comes next. Whoever subscribes first and asks then misses no piece: what came before is
+---in the draft. No delta spans that place: each is wholly in the draft, or wholly behind it. Of a turn that
+---another process runs, which sends no deltas here, it holds what was saved last (250 ms or 4 KiB).
 ---@class callboard.Draft
 ---@field turnId callboard.TurnId
 ---@field messageId callboard.MessageId
