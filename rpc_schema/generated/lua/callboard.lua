@@ -2416,7 +2416,7 @@ M.methods = {
   ["session/queueUpdate"] = "session/queueUpdate",
   -- Goes back to before a turn; the log keeps all, files stay as they are. SessionRewindParams -> SessionRewindResult
   ["session/rewind"] = "session/rewind",
-  -- Full text over what was said and printed. SessionSearchParams -> SearchHitPage
+  -- Full text over what was said and printed, and over notices. SessionSearchParams -> SearchHitPage
   ["session/search"] = "session/search",
   -- Turns, oldest first. SessionTurnsParams -> TurnPage
   ["session/turns"] = "session/turns",

@@ -2896,7 +2896,7 @@ export interface Requests {
   "session/queueUpdate": { params: SessionQueueUpdateParams; result: SessionQueueResult };
   /** Goes back to before a turn; the log keeps all, files stay as they are. */
   "session/rewind": { params: SessionRewindParams; result: SessionRewindResult };
-  /** Full text over what was said and printed. */
+  /** Full text over what was said and printed, and over notices. */
   "session/search": { params: SessionSearchParams; result: SearchHitPage };
   /** Turns, oldest first. */
   "session/turns": { params: SessionTurnsParams; result: TurnPage };
