@@ -414,7 +414,7 @@ _TABLE = (
         name="session/search",
         params=SessionSearchParams,
         result=Page[SearchHit],
-        doc="Full text over what was said and printed.",
+        doc="Full text over what was said and printed, and over notices.",
     ),
     Method(
         name="session/export",

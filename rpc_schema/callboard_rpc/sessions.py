@@ -109,9 +109,10 @@ class SessionCreateParams:
 
 @frozen(kw_only=True)
 class Draft:
-    """What a running turn has streamed so far. `next_index` says, per kind of delta, which piece
-    comes next; what was streamed since the last save (250 ms or 4 KiB) comes as deltas only. No delta spans
-    that place: each is wholly in the draft, or wholly behind it."""
+    """What a running turn has streamed so far of a message that is not in the log. `next_index` says, per kind of
+    delta, which piece comes next. Whoever subscribes first and asks then misses no piece: what came before is
+    in the draft. No delta spans that place: each is wholly in the draft, or wholly behind it. Of a turn that
+    another process runs, which sends no deltas here, it holds what was saved last (250 ms or 4 KiB)."""
 
     turn_id: TurnId
     message_id: MessageId

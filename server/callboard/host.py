@@ -323,6 +323,7 @@ def _compose(
         timeouts=Timeouts(idle_s=settings.limits.model_timeout_s),
     )
     deltas = Deltas()
+    log.listen(deltas.committed)
     tasks = Tasks()
     attendance = Attendance()
     opened = OpenedSessions()

@@ -207,3 +207,24 @@ def test_the_judge_refuses_what_does_not_fit(
         except Exception:
             continue
         raise AssertionError(message)
+
+
+@pytest.mark.parametrize("way", ["load", "resume"])
+def test_who_opens_a_session_in_the_middle_of_a_message_has_its_first_pieces(
+    tmp_path: Path, way: str
+) -> None:
+    """The stream stands still after them, and no draft was saved."""
+    config = "[draft]\ninterval_ms = 60000\nbytes = 1000000\n"
+    with AcpProcess(tmp_path, model=scenes(tmp_path), config=config) as agent:
+        folder = workspace(tmp_path)
+        session = agent.new(folder)
+        asked = agent.ask(session, "stall")
+        agent.until_update("agent_message_chunk")
+        seen = len(agent.seen)
+        agent.call(f"session/{way}", sessionId=session, cwd=str(folder), mcpServers=[])
+        if way == "resume":
+            assert not texts(agent.updates(since=seen)), "it comes behind the answer"
+            agent.until_update("agent_message_chunk")
+        assert texts(agent.updates(since=seen)) == "Thinking."
+        agent.notify("session/cancel", sessionId=session)
+        agent.answer_to(asked)

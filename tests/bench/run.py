@@ -20,6 +20,7 @@ import footprint
 import groups
 import hosts
 import large_store
+import neovim
 import peers
 import recovering
 import rooms
@@ -44,6 +45,7 @@ _TOPICS: tuple[Topic, ...] = (
     footprint.TOPIC,
     hosts.TOPIC,
     recovering.TOPIC,
+    neovim.TOPIC,
 )
 _ROOT = Path(__file__).parents[2]
 _VERDICT_STYLE = {"met": "green", "NOT met": "bold red", "": ""}

@@ -3,7 +3,7 @@
  * one request, and only while somebody looks. Hidden, it follows nothing.
  */
 import type { App } from "./app";
-import { whyNotStarted } from "./model/serverState";
+import { whyOld } from "./model/serverState";
 import { explain, kindOf } from "./server/errors";
 
 /** Events that come within so long (ms) after the first are one request, and requests are so far apart. */
@@ -155,19 +155,7 @@ export class Live {
 
   /** What to say above all else: why it may be old, or that nothing is there yet. */
   notice(): string | undefined {
-    const { server, trusted } = this.options.app;
-    if (!trusted) {
-      return "In Restricted Mode no server runs. Trust the workspace first.";
-    } else if (server.state === "failed") {
-      return `No server: ${server.failure?.message ?? "the log says why"}`;
-    } else if (server.state === "waiting") {
-      return whyNotStarted(server.failure) ?? "The server has ended; it is started again…";
-    } else if (server.silent) {
-      return "The server does not answer.";
-    } else if (this.fault !== undefined) {
-      return `This may be old: ${this.fault}`;
-    }
-    return this.loaded ? undefined : "Loading…";
+    return whyOld(this.options.app, this);
   }
 
   #told(fault: string | undefined): void {

@@ -63,6 +63,7 @@ export class OpenSession {
   #closeFeed: (() => void) | undefined;
   #loadingOlder: Promise<boolean> | undefined;
   #drafting = false;
+  #draftsWanted = 0;
   /** Before which event others were missing when all was read last. */
   #gap: number | undefined;
   /** It is lost for want of a server. */
@@ -178,16 +179,15 @@ export class OpenSession {
           this.changed(delta(this.transcript, piece));
         });
       },
-      // What streamed before this subscription, or while no server was there, stands in the draft.
+      // What streamed before this subscription, or while no server was there, stands in the draft, also when the
+      // event of its turn has not come yet.
       onLive: () => {
         ours(() => {
           live = true;
           if (this.phase === "lost") {
             this.#become("live");
           }
-          if (this.transcript.turn) {
-            void this.#fetchDraft();
-          }
+          void this.#fetchDraft();
           void this.#learnAgents();
         });
       },
@@ -283,20 +283,27 @@ export class OpenSession {
     this.#listeners.tell({ change });
   }
 
+  /** Asks for the draft; once more when it is wanted anew meanwhile: it may lack what is missing now. */
   async #fetchDraft(): Promise<void> {
+    this.#draftsWanted += 1;
     if (this.#drafting) {
       return;
     }
     this.#drafting = true;
     const { epoch } = this;
     try {
-      const got = await this.app.request("session/get", { sessionId: this.id });
-      if (epoch === this.epoch) {
+      let wanted: number;
+      do {
+        wanted = this.#draftsWanted;
+        const got = await this.app.request("session/get", { sessionId: this.id });
+        if (epoch !== this.epoch) {
+          return;
+        }
         const change = draft(this.transcript, got.draft);
-        // A piece that is still missing comes with the next save of the draft.
+        // A piece that is still missing is asked for with the next one that comes.
         delete change.hole;
         this.changed(change);
-      }
+      } while (wanted !== this.#draftsWanted);
     } catch (fault) {
       this.app.log.debug(`the draft of ${this.id}: ${explain(fault)}`);
     } finally {

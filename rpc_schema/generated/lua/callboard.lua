@@ -616,9 +616,10 @@ local M = {}
 ---@field context? string
 ---@field hostId? callboard.HostId
 
----What a running turn has streamed so far. `next_index` says, per kind of delta, which piece
----comes next; what was streamed since the last save (250 ms or 4 KiB) comes as deltas only. No delta spans
----that place: each is wholly in the draft, or wholly behind it.
+---What a running turn has streamed so far of a message that is not in the log. `next_index` says, per kind of
+---delta, which piece comes next. Whoever subscribes first and asks then misses no piece: what came before is
+---in the draft. No delta spans that place: each is wholly in the draft, or wholly behind it. Of a turn that
+---another process runs, which sends no deltas here, it holds what was saved last (250 ms or 4 KiB).
 ---@class callboard.Draft
 ---@field turnId callboard.TurnId
 ---@field messageId callboard.MessageId
@@ -2466,7 +2467,7 @@ M.methods = {
   ["session/queueUpdate"] = "session/queueUpdate",
   -- Goes back to before a turn; the log keeps all, files stay as they are. SessionRewindParams -> SessionRewindResult
   ["session/rewind"] = "session/rewind",
-  -- Full text over what was said and printed. SessionSearchParams -> SearchHitPage
+  -- Full text over what was said and printed, and over notices. SessionSearchParams -> SearchHitPage
   ["session/search"] = "session/search",
   -- Turns, oldest first. SessionTurnsParams -> TurnPage
   ["session/turns"] = "session/turns",

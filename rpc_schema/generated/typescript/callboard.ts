@@ -736,9 +736,10 @@ export interface Directive {
 }
 
 /**
- * What a running turn has streamed so far. `next_index` says, per kind of delta, which piece
- * comes next; what was streamed since the last save (250 ms or 4 KiB) comes as deltas only. No delta spans
- * that place: each is wholly in the draft, or wholly behind it.
+ * What a running turn has streamed so far of a message that is not in the log. `next_index` says, per kind of
+ * delta, which piece comes next. Whoever subscribes first and asks then misses no piece: what came before is
+ * in the draft. No delta spans that place: each is wholly in the draft, or wholly behind it. Of a turn that
+ * another process runs, which sends no deltas here, it holds what was saved last (250 ms or 4 KiB).
  */
 export interface Draft {
   turnId: TurnId;
@@ -2958,7 +2959,7 @@ export interface Requests {
   "session/queueUpdate": { params: SessionQueueUpdateParams; result: SessionQueueResult };
   /** Goes back to before a turn; the log keeps all, files stay as they are. */
   "session/rewind": { params: SessionRewindParams; result: SessionRewindResult };
-  /** Full text over what was said and printed. */
+  /** Full text over what was said and printed, and over notices. */
   "session/search": { params: SessionSearchParams; result: SearchHitPage };
   /** Turns, oldest first. */
   "session/turns": { params: SessionTurnsParams; result: TurnPage };

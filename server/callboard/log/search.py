@@ -1,4 +1,4 @@
-"""Full text over what a person said, an agent answered and a tool printed.
+"""Full text over what a person said, an agent answered and a tool printed, and over notices for the person.
 
 The index follows the log at a distance, off the append path; a query adds the few events that are
 not indexed yet. Graph, mailbox and group events are never in it (coordination 8).
@@ -18,7 +18,7 @@ from .record import SELECT, Record
 from .sqlite import sqlite3
 from .transaction import SQL, Transaction
 
-INDEXED_TYPES = ("message", "directive", "tool_result", "summary", "prompt_updated")
+INDEXED_TYPES = ("message", "directive", "tool_result", "summary", "prompt_updated", "notice")
 _SAID = ("message", "prompt_updated")
 _BATCH = 500
 _BATCH_CHARS = 1024 * 1024
@@ -49,6 +49,9 @@ def searchable_text(type: str, data: str) -> str | None:
             for block in blocks
             if block.get("type") in ("text", "resource") and isinstance(block.get("text"), str)
         )
+    elif type == "notice":
+        parts = (value.get("title"), value.get("description"))
+        text = "\n".join(part for part in parts if isinstance(part, str))
     else:
         text = str(value.get("text", ""))
     return text[:_INDEXED_CHARS] or None

@@ -44,6 +44,7 @@ async def run(turn: Turn) -> None:
         for task in (watchdog, stop):
             task.cancel()
         await asyncio.gather(watchdog, stop, return_exceptions=True)
+        turn.numbering.close()
         live.ended.set()
 
 

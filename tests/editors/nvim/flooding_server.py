@@ -13,6 +13,12 @@ WORDS = (
     "Some *words* ", "of an answer ", "that has `code`, ", "lists,\n- an item\n", "- another one\n\n", "```lua\n",
     "local a = {}\n", "return a\n", "```\n\n", "## A heading\n\n", "and long lines " * 4, "全角 üöä ", "\n\n",
 )  # fmt: skip
+STREAMED = """
+local chat = require('callboard.ui.chat').of_session('ses_flooding')
+local item = chat and chat.view.transcript.by_id[...]
+return item and { streaming = item.streaming == true, size = #item.text } or nil
+"""
+"""For Neovim: how much of a message has come, and whether more does."""
 
 read, write = sys.stdin.buffer, sys.stdout.buffer
 

@@ -545,3 +545,30 @@ def test_two_chats_take_turns_in_one_place(open_editor):
     editor.wait_for("You said: one")
     editor.wait_for("for the first")
     editor.wait_gone("You said: two")
+
+
+def test_a_chat_that_is_opened_in_the_middle_of_a_message_has_its_first_pieces(
+    open_editor, tmp_path
+):
+    """The stream stands still after them, and no draft of it was saved."""
+    config = tmp_path / "editor1" / "home" / "config" / "callboard" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text("[draft]\ninterval_ms = 60000\nbytes = 1000000\n", "utf-8")
+    editor = chat(open_editor)
+    say(editor, "hang")
+    editor.wait_for("I begin, and")
+    editor.lua(
+        """
+        local session = require('callboard.ui.chat').of_session(...).session
+        local before = session.transcript
+        function READ_ANEW()
+          local last = session.transcript.items[#session.transcript.items]
+          return session.transcript ~= before and last and last.text
+        end
+        session:load()
+        """,
+        session_id(editor),
+    )
+    editor.wait_for(lambda: "I begin, and" in (editor.lua("return READ_ANEW()") or ""))
+    editor.wait_for("I begin, and")
+    assert "── You ──\nhang\n\n── Agent ──\nI begin, and" in transcript(editor)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import psutil
 from attrs import define
 
 from callboard.acp.client.feature import feature
@@ -106,6 +107,13 @@ class Stage:
         """Waits for a file of the agent's."""
         with anyio.fail_after(PATIENCE_S):
             while not path.exists() or not path.read_text():
+                await anyio.sleep(0.01)
+
+    @staticmethod
+    async def until_gone(pid: int) -> None:
+        """Waits for the end of a process of the agent's; nothing of it may be left to be waited for."""
+        with anyio.fail_after(PATIENCE_S):
+            while psutil.pid_exists(pid):
                 await anyio.sleep(0.01)
 
     def heard(self, method: str = "") -> list[dict[str, Any]]:

@@ -140,10 +140,14 @@ async def test_what_is_told_before_the_session_has_a_name_is_kept(tmp_path: Path
         assert [c.name for c in held.choices.commands] == ["init"]
 
 
-async def test_one_that_ignores_a_cancel_is_ended_and_started_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("grace_s", [0, 0.5])
+async def test_one_that_ignores_a_cancel_is_ended_and_started_again(
+    tmp_path: Path, grace_s: float
+) -> None:
+    """Its turn ends with the grace, whether the last of its processes is gone by then or not."""
     pid_file = tmp_path / "pid"
     deaf = [{"touch": str(pid_file)}, {"say": "deaf"}, {"sleeps_for_ever": True}]
-    config = "[limits]\ncancel_grace_s = 0.5\n"
+    config = f"[limits]\ncancel_grace_s = {grace_s}\n"
     async with stage(
         tmp_path,
         {"say": "back"},
@@ -156,7 +160,7 @@ async def test_one_that_ignores_a_cancel_is_ended_and_started_again(tmp_path: Pa
         await play.host.sessions.cancel(session_id, by=CLIENT)
         records = await play.idle(session_id)
         assert of(records, "turn_finished")[0].outcome == "cancelled"
-        assert not psutil.pid_exists(int(pid_file.read_text()))
+        await play.until_gone(int(pid_file.read_text()))
         await play.say(session_id, "again")
         records = await play.idle(session_id)
     assert said(records)[-1] == "back"

@@ -105,3 +105,29 @@ def test_of_output_the_end_is_shown_and_nothing_after_the_result() -> None:
     streams.take(delta(0, "z", "tool_output", "call_2"), mark=1)
     streams.turn_over("trn_1")
     assert not streams.has_output
+
+
+def test_what_is_heard_before_it_is_known_what_was_said_goes_on_behind_that() -> None:
+    streams = Streams()
+    streams.hold()
+    for index, piece in enumerate(("in the draft, ", "behind it, ", "and more"), 3):
+        streams.take(delta(index, piece), mark=1)
+    streams.take(delta(0, "printed", "tool_output", "call_1"), mark=1)
+    assert not streams.waits and not streams.has_output
+    streams.began("trn_1", "msg_1", "drafted, in the draft, ", "", {"answer": 4})
+    streams.take(delta(6, "."), mark=1)
+    assert [piece.text for piece in streams.due(1)] == ["behind it, and more."]
+    assert [(each.call_id, each.tail) for each in streams.outputs()] == [("call_1", "printed")]
+
+
+def test_what_is_held_is_bounded_and_its_rest_comes_with_the_commit() -> None:
+    streams = Streams()
+    streams.hold()
+    for index in range(400):
+        streams.take(delta(index, "x" * 1_000), mark=1)
+    streams.take(delta(400, "y"), mark=1)
+    streams.began_nothing()
+    (waiting,) = streams.due(1)
+    assert len(waiting.text) <= module._MOST_WAITING
+    ((_, rest),) = streams.rest(message(text("x" * 400_000 + "y")))
+    assert len(waiting.text) + len(rest) == 400_001

@@ -10,8 +10,10 @@ import anyio
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from log_care_kit import alter, look, mend
 from log_workbench import AGENT, CLIENT, called, log_at, returned, said, session_in, tables, told
 
+from callboard.log import migrating, search, store
 from callboard.log.search import match_expression, searchable_text
 from callboard_rpc.common import EmbeddedResource, MessageId, TextContent, Thinking, Usage
 from callboard_rpc.errors import CallboardError
@@ -21,6 +23,7 @@ from callboard_rpc.events import (
     Error,
     Failure,
     Message,
+    Notice,
     PlanEntry,
     PlanUpdated,
     SessionUpdated,
@@ -49,7 +52,8 @@ _WORDS = st.sampled_from(
 _LINES = st.lists(_WORDS, max_size=6).map(" ".join)
 _EVENTS = st.lists(
     st.tuples(
-        st.sampled_from(["person", "agent", "directive", "result", "summary", "hidden"]), _LINES
+        st.sampled_from(["person", "agent", "directive", "result", "summary", "notice", "hidden"]),
+        _LINES,
     ),
     max_size=12,
 )
@@ -64,6 +68,9 @@ def _event(kind: str, text: str, n: int) -> Any:
             return returned(f"c{n}", text)
         case "summary":
             return Summary(text=text, covers_through=0, author=author, reason="command")
+        case "notice":
+            title, _, more = text.partition(" ")
+            return Notice(severity="warning", title=title, description=more or None)
         case "hidden":
             return PlanUpdated(entries=(PlanEntry(content=text),))
         case _:
@@ -123,7 +130,8 @@ def test_coordination_7_search_equals_a_naive_scan_whatever_is_indexed(
 
 
 def _text(record: Any) -> str:
-    return searchable_text(record.type, record.data) or ""
+    text = searchable_text(record.type, record.data) or ""
+    return text.replace("\n", " ") if record.type == "notice" else text
 
 
 async def test_coordination_8_only_what_was_said_answered_and_printed_comes_out(
@@ -178,6 +186,51 @@ async def test_coordination_8_only_what_was_said_answered_and_printed_comes_out(
         for data in hidden:
             await log.append("ses_a", data, actor=AGENT)
         assert len(await log.search(word, limit=1)) == 1
+
+
+async def test_a_notice_is_found_by_its_title_and_by_what_it_says(store_path: Path) -> None:
+    whole = Notice(severity="info", title="The agent has begun anew", description="It was lost.")
+    async with log_at(store_path, projections=()) as log:
+        await session_in(log)
+        await log.append("ses_a", whole, actor=AGENT)
+        await log.append("ses_a", Notice(severity="error", title="Begun, and bare"), actor=AGENT)
+        for _ in range(2):
+            assert [h.record.seq for h in await log.search("begun", limit=5)] == [3, 2]
+            (hit,) = await log.search("anew lost", limit=5)
+            assert (hit.record.type, "lost" in hit.snippet) == ("notice", True)
+            await log.index_all()
+
+
+@pytest.mark.parametrize("noticed", [True, False])
+async def test_notices_of_an_older_store_are_found_when_it_is_migrated(
+    store_path: Path, monkeypatch: pytest.MonkeyPatch, noticed: bool
+) -> None:
+    steps = migrating.migrations()
+    (step,) = [n for n, each in enumerate(steps) if "Notices are found" in each]
+    with monkeypatch.context() as older:
+        older.setattr(store, "migrations", lambda: steps[:step])
+        older.setattr(
+            search, "INDEXED_TYPES", tuple(t for t in search.INDEXED_TYPES if t != "notice")
+        )
+        async with log_at(store_path) as log:
+            await session_in(log)
+            await log.append("ses_a", said("before it"), actor=CLIENT)
+            if noticed:
+                await log.append("ses_a", Notice(severity="info", title="A needle"), actor=AGENT)
+            await log.append("ses_a", said("behind it"), actor=CLIENT)
+            head = await log.index_all()
+            assert await log.search("needle", limit=5) == []
+    async with log_at(store_path) as log:
+        assert [len(await log.search(w, limit=5)) for w in ("needle", "it")] == [noticed, 2]
+        assert await log.index_all() == head
+        assert [len(await log.search(w, limit=5)) for w in ("needle", "it")] == [noticed, 2]
+    assert look(store_path).problems == ()
+    alter(store_path, "DELETE FROM search")
+    assert [f.part for f in look(store_path).problems] == ["search"]
+    mend(store_path)
+    async with log_at(store_path) as log:
+        await log.index_all()
+        assert [len(await log.search(w, limit=5)) for w in ("needle", "it")] == [noticed, 2]
 
 
 async def test_a_buffer_that_a_person_sent_along_is_found(store_path: Path) -> None:

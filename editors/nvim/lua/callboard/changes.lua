@@ -284,13 +284,13 @@ end
 ---writes between the reading and the writing, both are done anew, so that nothing it said is lost.
 ---@param session_id string
 ---@param review callboard.Review
+---@param done fun(err: table?)
 ---@param tries integer? so often it was written already
-function Tracked:keep(session_id, review, tries)
+function Tracked:keep(session_id, review, done, tries)
   tries = (tries or 0) + 1
-  local doing = 'remember what was said of the changes'
   self.app:request('session/get', { sessionId = session_id }, function(err, got)
     if err then
-      return notify.failed(doing, err)
+      return done(err)
     end
     local metadata = got.session.metadata
     Review.merge(review, Review.read(metadata, session_id))
@@ -301,22 +301,49 @@ function Tracked:keep(session_id, review, tries)
       idempotencyKey = self.app:new_key(),
     }, function(fault)
       if errors.kind(fault) == 'sessionChanged' and tries < MAX_TRIES then
-        self:keep(session_id, review, tries)
-      elseif fault then
-        notify.failed(doing, fault)
+        self:keep(session_id, review, done, tries)
+      else
+        done(fault)
       end
     end)
   end)
 end
 
----Notes that a person accepted or rejected files, as they are shown.
+---Notes that a person accepted or rejected files, as they are shown. Until it is kept they are neither.
 ---@param files callboard.ChangedFile[]
 ---@param verdict callboard.Verdict
-function Tracked:settle(files, verdict)
-  for session_id, review in pairs(Changes.settle(self.model, files, verdict)) do
-    self:keep(session_id, review)
-  end
+---@param done fun()? not called when it could not be kept, which is told
+function Tracked:settle(files, verdict, done)
+  local reviews = Changes.settle(self.model, files, verdict)
+  local left, fault = vim.tbl_count(reviews), nil
+  Changes.settling(self.model, files, true)
   self:tell()
+  for session_id, review in pairs(reviews) do
+    self:keep(session_id, review, function(err)
+      left, fault = left - 1, fault or err
+      if not err then
+        Changes.settled(self.model, session_id, review)
+      end
+      if left > 0 then
+        return
+      end
+      Changes.settling(self.model, files, false)
+      self:tell()
+      if fault then
+        notify.failed('remember what was said of the changes', fault)
+      elseif done then
+        done()
+      end
+    end)
+  end
+end
+
+---Whether a file is being settled just now.
+---@param file callboard.ChangedFile
+---@return boolean
+function Tracked:settling(file)
+  local now = self:file(file.path)
+  return now ~= nil and now.state == 'settling'
 end
 
 return M

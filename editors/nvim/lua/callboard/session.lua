@@ -30,6 +30,7 @@ local M = {}
 ---@field private close_feed fun()?
 ---@field loading_older boolean?
 ---@field private drafting boolean?
+---@field private drafting_again boolean?
 ---@field private gap integer? before which events were missing when all was read last
 ---@field epoch integer of what is loaded: answers to what was asked before it count no more
 ---@field private stranded boolean? it is lost for want of a server
@@ -102,7 +103,7 @@ end
 function Session:load()
   self.epoch = self.epoch + 1
   local epoch = self.epoch
-  self.loading_older, self.drafting = false, false
+  self.loading_older, self.drafting, self.drafting_again = false, false, false
   if self.close_feed then
     self.close_feed()
     self.close_feed = nil
@@ -144,8 +145,9 @@ function Session:follow(cursor, epoch)
       end
     end,
     on_live = function()
-      -- What streamed before this subscription, or while no server was there, stands in the draft.
-      if epoch == self.epoch and self.transcript.turn then
+      -- What streamed before this subscription, or while no server was there, stands in the draft, also when
+      -- the event of its turn has not come yet.
+      if epoch == self.epoch then
         self:fetch_draft()
       end
     end,
@@ -228,8 +230,10 @@ function Session:changed(change)
 end
 
 ---@private
+---Asks for the draft; once more when it is wanted anew before it is there: then it may lack what is missing now.
 function Session:fetch_draft()
   if self.drafting then
+    self.drafting_again = true
     return
   end
   self.drafting = true
@@ -238,11 +242,15 @@ function Session:fetch_draft()
     if epoch ~= self.epoch then
       return
     end
-    self.drafting = false
+    local again = self.drafting_again
+    self.drafting, self.drafting_again = false, false
     if not err then
       local change = Reducer.draft(self.transcript, got.draft)
-      change.hole = nil -- a piece that is still missing comes with the next save of the draft
+      change.hole = nil -- a piece that is still missing is asked for with the next one that comes
       self:changed(change)
+      if again then
+        self:fetch_draft()
+      end
     end
   end)
 end

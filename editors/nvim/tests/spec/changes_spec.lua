@@ -301,10 +301,48 @@ describe('what is said of changes', function()
     end
     local tracked = use()
     arrive({ created(), wrote('/ws/f') })
-    tracked:settle({ tracked:file('/ws/f') }, 'accepted')
+    tracked:settle({ tracked:file('/ws/f') }, 'accepted', function()
+      error('it was not kept')
+    end)
     assert.truthy(
       app:told():find('could not remember what was said of the changes: the store is full', 1, true)
     )
+    assert.equal('new', tracked:file('/ws/f').state)
+    assert.equal(1, #tracked:pending())
+  end)
+
+  it('is shown as said, and is not said twice, until it is kept', function()
+    local verdicts = require('callboard.ui.verdicts')
+    local request, answer = app.request, nil
+    function app:request(method, params, callback)
+      request(self, method, params, function(...)
+        local given = { ... }
+        if method ~= 'session/update' then
+          return callback(...)
+        end
+        answer = function()
+          callback(unpack(given))
+        end
+      end)
+    end
+    local tracked = use()
+    arrive({ created(), wrote('/ws/f') })
+    local states, done = {}, 0
+    tracked:listen(function()
+      table.insert(states, tracked:file('/ws/f').state)
+    end)
+    local function finish()
+      done = done + 1
+    end
+    local seen = { tracked:file('/ws/f') }
+    verdicts.accept(tracked, seen, finish)
+    assert.same({ 'settling', 0, 0 }, { tracked:file('/ws/f').state, #tracked:pending(), done })
+    verdicts.accept(tracked, seen, finish)
+    assert.truthy(app:told():find('it is being settled already', 1, true))
+    answer()
+    assert.same({ 'settling', 'accepted' }, states)
+    assert.equal(1, done)
+    assert.truthy(app:told():find('accepted f', 1, true))
   end)
 
   it('goes to each session whose change it is about', function()

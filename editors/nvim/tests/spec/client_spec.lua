@@ -355,22 +355,25 @@ describe('a client', function()
     assert.is_nil(notes[1]:find('traceback', 1, true))
   end)
 
-  it('lets others have their turn while much comes', function()
-    local slice = Client.SLICE_MS
-    Client.SLICE_MS = 0
-    local order = {}
-    start(printed({ method = 'one' }) .. printed({ method = 'two' }) .. 'sleep 0.2', {
-      notification = function(method)
-        table.insert(order, method)
-        vim.schedule(function()
-          table.insert(order, 'somebody else')
-        end)
-      end,
-    })
-    ended()
-    Client.SLICE_MS = slice
-    assert.same({ 'one', 'somebody else', 'two' }, vim.list_slice(order, 1, 3))
-  end)
+  for _, bound in ipairs({ { 'SLICE_MS', 0 }, { 'SLICE', 1 } }) do
+    it('lets others have their turn while much comes, by its ' .. bound[1], function()
+      local slice = { Client.SLICE_MS, Client.SLICE }
+      Client.SLICE_MS, Client.SLICE = math.huge, math.huge
+      Client[bound[1]] = bound[2]
+      local order = {}
+      start(printed({ method = 'one' }) .. printed({ method = 'two' }) .. 'sleep 0.2', {
+        notification = function(method)
+          table.insert(order, method)
+          vim.schedule(function()
+            table.insert(order, 'somebody else')
+          end)
+        end,
+      })
+      ended()
+      Client.SLICE_MS, Client.SLICE = slice[1], slice[2]
+      assert.same({ 'one', 'somebody else', 'two' }, vim.list_slice(order, 1, 3))
+    end)
+  end
 
   it('asks a server to end, and kills one that does not', function()
     local client = start("trap '' TERM\nwhile :; do sleep 1; done")

@@ -108,4 +108,62 @@ describe('pieces of a turn', function()
     Reducer.delta(t, piece(0, 'Hi'))
     assert.same({ 'answer Hi' }, texts(t))
   end)
+
+  describe('that were saved before any piece came', function()
+    local function draft(text, next_index, turn)
+      return Reducer.draft(t, {
+        turnId = turn or 'trn_1',
+        messageId = 'msg_a',
+        answer = text,
+        thought = '',
+        nextIndex = { answer = next_index },
+      })
+    end
+
+    local function over(turn)
+      local data =
+        { turnId = turn, outcome = 'completed', answeredThrough = 1, usage = vim.empty_dict() }
+      return event('turn_finished', data, turn)
+    end
+
+    it('come with the turn, whenever they are read, and go on with the next piece', function()
+      -- What is read, and each piece behind it, before any of the events of the turn.
+      local events = { prompt(), started('trn_1'), event('ack', { admits = { 1 } }, 'trn_1') }
+      for read = 0, #events do
+        for come = read, #events do
+          t = Reducer.new('ses_1')
+          for n = 0, #events do
+            if n > 0 then
+              Reducer.apply(t, events[n])
+            end
+            if n == read then
+              draft('Hi the', 2)
+            end
+            if n == come then
+              Reducer.delta(t, piece(1, ' the')) -- it is in what was read
+              Reducer.delta(t, piece(2, 're'))
+            end
+          end
+          assert.same({ 'prompt Hello', 'answer Hi there' }, texts(t), ('%d %d'):format(read, come))
+          assert.same({}, t.early)
+          assert.is_nil(t.early_draft)
+        end
+      end
+    end)
+
+    it('are forgotten when their turn is over', function()
+      Reducer.apply(t, prompt())
+      draft('late', 1, 'trn_0')
+      Reducer.apply(t, started('trn_1'))
+      Reducer.apply(t, event('ack', { admits = { 1 } }, 'trn_1'))
+      Reducer.apply(t, over('trn_1'))
+      assert.is_nil(t.early_draft)
+      assert.same({ 'prompt Hello', 'turn ' }, texts(t))
+    end)
+
+    it('and cannot be read are left out', function()
+      assert.same({}, Reducer.draft(t, { answer = 'x' }).items)
+      assert.is_nil(t.early_draft)
+    end)
+  end)
 end)

@@ -165,6 +165,19 @@ describe('the files that a session changed', function()
   end)
 end)
 
+---What a person says of files, once it is kept.
+---@param changes callboard.Changes
+---@param files callboard.ChangedFile[]
+---@param verdict callboard.Verdict
+---@return table<string, callboard.Review>
+local function settle(changes, files, verdict)
+  local reviews = Changes.settle(changes, files, verdict)
+  for id, review in pairs(reviews) do
+    Changes.settled(changes, id, review)
+  end
+  return reviews
+end
+
 describe('what was said of them', function()
   local events
 
@@ -178,7 +191,7 @@ describe('what was said of them', function()
 
   it('is kept by session, and survives', function()
     local changes = of(events)
-    local reviews = Changes.settle(changes, { file(changes, '/a') }, 'rejected')
+    local reviews = settle(changes, { file(changes, '/a') }, 'rejected')
     assert.is_true(reviews.s ~= nil and reviews.t ~= nil and vim.tbl_count(reviews) == 2)
     assert.equal('rejected', file(changes, '/a').state)
     assert.equal('new', file(changes, '/b').state)
@@ -193,11 +206,40 @@ describe('what was said of them', function()
     assert.equal('new', file(later, '/b').state)
   end)
 
+  it('is nothing until it is kept, and meanwhile the files are neither', function()
+    local changes = of(events)
+    local seen = file(changes, '/a')
+    Changes.settling(changes, { seen }, true)
+    local reviews = Changes.settle(changes, { seen }, 'accepted')
+    assert.equal('settling', file(changes, '/a').state)
+    assert.equal('new', file(changes, '/b').state)
+    assert.same(seen.chain, file(changes, '/a').chain)
+    Changes.add(changes, result('s', 8, { change('/a', 'z\n', 'w\n') }))
+    assert.equal('new', file(changes, '/a').state) -- it was changed meanwhile
+    Changes.settled(changes, 's', reviews.s)
+    Changes.settled(changes, 't', reviews.t)
+    Changes.settling(changes, { seen }, false)
+    local now = file(changes, '/a')
+    assert.same({ 'new', 1, 8 }, { now.state, #now.chain, now.chain[1].seq })
+  end)
+
+  it('is nothing when it could not be kept', function()
+    local changes = of(events)
+    local seen = file(changes, '/a')
+    Changes.settling(changes, { seen }, true)
+    Changes.settling(changes, { seen }, true)
+    Changes.settle(changes, { seen }, 'accepted')
+    Changes.settling(changes, { seen }, false)
+    assert.equal('settling', file(changes, '/a').state) -- once more
+    Changes.settling(changes, { seen }, false)
+    assert.same({ 'new', seen.chain }, { file(changes, '/a').state, file(changes, '/a').chain })
+  end)
+
   it('is about what was seen, and not about what came meanwhile', function()
     local changes = of(events)
     local seen = file(changes, '/a')
     Changes.add(changes, result('s', 8, { change('/a', 'z\n', 'w\n') }))
-    Changes.settle(changes, { seen }, 'accepted')
+    settle(changes, { seen }, 'accepted')
     local now = file(changes, '/a')
     assert.same({ 'new', 1, 8 }, { now.state, #now.chain, now.chain[1].seq })
   end)
@@ -205,7 +247,7 @@ describe('what was said of them', function()
   it('is not unsaid by what another window knew before', function()
     local changes = of(events)
     local old = Review.write(nil, 's', Review.new())
-    Changes.settle(changes, { file(changes, '/a') }, 'accepted')
+    settle(changes, { file(changes, '/a') }, 'accepted')
     Changes.reviewed(changes, 's', old)
     assert.equal('accepted', file(changes, '/a').state)
   end)
@@ -223,8 +265,7 @@ describe('what was said of them', function()
 
   it('does not hold for a fork, whose events have other numbers', function()
     local changes = of(events)
-    local kept =
-      Review.write(nil, 's', Changes.settle(changes, Changes.files(changes), 'accepted').s)
+    local kept = Review.write(nil, 's', settle(changes, Changes.files(changes), 'accepted').s)
     local fork = of({ result('fork', 2, { change('/a', 'x\n', 'y\n') }) })
     Changes.reviewed(fork, 'fork', kept)
     assert.equal('new', file(fork, '/a').state)
@@ -232,7 +273,7 @@ describe('what was said of them', function()
 
   it('is a single number once all is accepted', function()
     local changes = of(events)
-    local reviews = Changes.settle(changes, Changes.files(changes), 'accepted')
+    local reviews = settle(changes, Changes.files(changes), 'accepted')
     assert.same({ through = 5, files = {} }, reviews.s)
     assert.equal('accepted', file(changes, '/b').state)
   end)
@@ -246,10 +287,10 @@ describe('what was said of them', function()
     local others = vim.tbl_filter(function(each)
       return each.path ~= '/file1'
     end, Changes.files(changes))
-    Changes.settle(changes, others, 'rejected')
+    settle(changes, others, 'rejected')
     assert.equal('new', file(changes, '/file1').state)
     assert.equal('rejected', file(changes, '/file2').state)
-    local reviews = Changes.settle(changes, { first }, 'accepted')
+    local reviews = settle(changes, { first }, 'accepted')
     assert.is_true(vim.tbl_count(reviews.s.files) <= Review.MAX_REJECTED)
     assert.equal('rejected', file(changes, '/file500').state)
     for _, each in ipairs(Changes.files(changes)) do
@@ -289,7 +330,7 @@ describe('the text before', function()
     assert.same({ first, 2, {} }, { content(before.text), before.taken, before.failed })
     local seen = file(changes, '/f')
     seen.chain = { seen.chain[1] }
-    Changes.settle(changes, { seen }, 'accepted')
+    settle(changes, { seen }, 'accepted')
     assert.equal(second, content(Changes.before(Patch.text(third), file(changes, '/f').chain).text))
   end)
 

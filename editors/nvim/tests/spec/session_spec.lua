@@ -251,9 +251,68 @@ describe('a session', function()
     assert.same({ 'msg_x' }, updates[#updates].change.items)
   end)
 
-  it('asks for no draft while nothing runs', function()
-    load()
+  ---@param at integer
+  ---@param words string
+  local function said(at, words)
+    return {
+      session = RECORD,
+      draft = {
+        turnId = 'trn_000001',
+        messageId = 'msg_x',
+        answer = words,
+        thought = '',
+        nextIndex = { answer = at },
+      },
+    }
+  end
+
+  ---@param index integer
+  ---@param text string
+  local function streamed(index, text)
+    following().on_delta({
+      kind = 'answer',
+      messageId = 'msg_x',
+      turnId = 'trn_000001',
+      index = index,
+      text = text,
+    })
+  end
+
+  it('has the first pieces of a turn that begins in the moment in which it is opened', function()
+    -- Nothing of the turn is loaded, and nothing streams any more.
+    open()
+    answer('session/get', got())
+    answer('event/list', page(1, 2))
+    assert.is_nil(session.transcript.turn)
     following().on_live()
+    answer('session/get', said(2, 'so far'))
+    assert.is_nil(session.transcript.by_id.msg_x)
+    following().on_events({ events[3], events[4] })
+    assert.equal('so far', session.transcript.by_id.msg_x.text)
+    streamed(2, ', so good')
+    assert.equal('so far, so good', session.transcript.by_id.msg_x.text)
+  end)
+
+  it('asks for the draft once more when pieces were missing while it was asked for', function()
+    load(4)
+    following().on_live()
+    streamed(3, '4')
+    assert.equal(1, #app.asked)
+    answer('session/get', said(2, '12')) -- as it was before
+    assert.equal('12', session.transcript.by_id.msg_x.text)
+    answer('session/get', said(4, '1234'))
+    assert.equal('1234', session.transcript.by_id.msg_x.text)
+    assert.same({}, app.asked)
+  end)
+
+  it('does not ask again and again for a draft that lacks what is missing', function()
+    load(4)
+    streamed(3, '4')
+    answer('session/get', said(2, '12'))
+    assert.same({}, app.asked)
+    streamed(4, '5')
+    answer('session/get', said(5, '12345'))
+    assert.equal('12345', session.transcript.by_id.msg_x.text)
     assert.same({}, app.asked)
   end)
 
@@ -269,8 +328,6 @@ describe('a session', function()
       })
     end
     piece(2)
-    piece(3)
-    piece(4)
     assert.equal(1, #app.asked)
     answer('session/get', {
       session = RECORD,
@@ -282,7 +339,7 @@ describe('a session', function()
         nextIndex = { answer = 2 },
       },
     })
-    assert.equal('ab...', session.transcript.by_id.msg_x.text)
+    assert.equal('ab.', session.transcript.by_id.msg_x.text)
     piece(9)
     assert.equal(1, #app.asked)
   end)

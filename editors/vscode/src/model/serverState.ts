@@ -31,6 +31,25 @@ export function whyNotStarted(failure: ServerFailure | undefined): string | unde
   return `The server does not start: ${why}${last === "" ? "" : `: ${last}`}`;
 }
 
+/** Why what a view shows may be old, or that nothing is there yet; undefined where all is well. */
+export function whyOld(
+  { trusted, server }: Omit<ServerLook, "greeted">,
+  { fault, loaded }: { readonly fault: string | undefined; readonly loaded: boolean },
+): string | undefined {
+  if (!trusted) {
+    return "In Restricted Mode no server runs. Trust the workspace first.";
+  } else if (server.state === "failed") {
+    return `No server: ${server.failure?.message ?? "the log says why"}`;
+  } else if (server.state === "waiting") {
+    return whyNotStarted(server.failure) ?? "The server has ended; it is started again…";
+  } else if (server.silent) {
+    return "The server does not answer.";
+  } else if (fault !== undefined) {
+    return `This may be old: ${fault}`;
+  }
+  return loaded ? undefined : "Loading…";
+}
+
 /**
  * - `untrusted`: none is started, since the folder is not trusted
  * - `notFound`: there is none, or what was taken for one is a Python without it

@@ -155,6 +155,11 @@ function isDelta(piece: unknown): boolean {
   );
 }
 
+/** Whether a turn has begun and taken its prompts in: what it says stands below them. */
+function isOpen(t: Transcript, turnId: string): boolean {
+  return t.turn?.id === turnId && t.opening !== turnId;
+}
+
 /**
  * Takes in a piece of streamed text. Pieces behind a hole are held until the draft fills it; pieces that have
  * overtaken the event by which their turn, or their call, began, until `follow`.
@@ -162,8 +167,7 @@ function isDelta(piece: unknown): boolean {
 export function delta(t: Transcript, piece: EventDelta): Change | undefined {
   if (!isDelta(piece) || t.ended.has(piece.turnId) || t.said.has(piece.messageId)) {
     return undefined;
-  } else if (t.turn?.id !== piece.turnId || t.opening === piece.turnId) {
-    // Pieces can overtake events: what a turn says stands below the prompts that it has taken in.
+  } else if (!isOpen(t, piece.turnId)) {
     t.early.push(piece);
     return undefined;
   } else if (piece.kind === "tool_output") {
@@ -194,15 +198,18 @@ export function delta(t: Transcript, piece: EventDelta): Change | undefined {
   return change;
 }
 
+function join(into: Change, more: Change | undefined): void {
+  for (const id of more?.items ?? []) {
+    touch(into, id);
+  }
+  if (more?.hole) {
+    into.hole = true;
+  }
+}
+
 function again(t: Transcript, pieces: EventDelta[], change: Change): void {
   for (const piece of pieces) {
-    const more = delta(t, piece);
-    for (const id of more?.items ?? []) {
-      touch(change, id);
-    }
-    if (more?.hole) {
-      change.hole = true;
-    }
+    join(change, delta(t, piece));
   }
 }
 
@@ -213,22 +220,33 @@ export function follow(t: Transcript, event: Event, change: Change): void {
   if (event.type === "turn_started") {
     t.opening = turnId;
     return;
-  } else if (!event.turnId || (t.early.length === 0 && t.opening === undefined)) {
+  } else if (
+    !event.turnId ||
+    (t.early.length === 0 && t.earlyDraft === undefined && t.opening === undefined)
+  ) {
     return;
   }
   if (t.opening === event.turnId) {
     t.opening = undefined;
   }
-  const early = t.early;
+  const { early, earlyDraft } = t;
   t.early = [];
+  t.earlyDraft = undefined;
   // Ids rise: what belongs to this turn, or to one before it, is not waited for when it is over.
-  const over = event.type === "turn_finished" ? turnId : undefined;
-  again(t, over === undefined ? early : early.filter((piece) => piece.turnId > over), change);
+  const over = (event.type === "turn_finished" ? turnId : undefined) ?? "";
+  if (earlyDraft && earlyDraft.turnId > over) {
+    join(change, draft(t, earlyDraft));
+  }
+  again(
+    t,
+    early.filter((piece) => piece.turnId > over),
+    change,
+  );
 }
 
 /**
- * What has streamed so far, as the server has saved it. Fills holes, and begins what was under way when the
- * session was opened.
+ * What has streamed so far, as the server tells it. Fills holes, and begins what was under way when the session
+ * was opened. One that has overtaken the events by which its turn began waits for them.
  */
 export function draft(t: Transcript, saved: Draft | null | undefined): Change {
   const change = nothing();
@@ -237,7 +255,10 @@ export function draft(t: Transcript, saved: Draft | null | undefined): Change {
       stream.held = [];
     }
     return change;
-  } else if (t.said.has(saved.messageId) || t.turn?.id !== saved.turnId || t.opening) {
+  } else if (t.ended.has(saved.turnId) || t.said.has(saved.messageId)) {
+    return change;
+  } else if (!isOpen(t, saved.turnId)) {
+    t.earlyDraft = saved;
     return change;
   }
   for (const kind of ["thought", "answer"] as const) {

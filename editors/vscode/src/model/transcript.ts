@@ -9,6 +9,7 @@ import type {
   Author,
   BlobRef,
   Content,
+  Draft,
   EventDataByType,
   EventDelta,
   EventEnvelope,
@@ -129,6 +130,8 @@ export interface Transcript {
   streams: Map<string, Stream>;
   /** Pieces of a turn that has not taken its prompts in yet. */
   early: EventDelta[];
+  /** What it had said before any piece of it came. */
+  earlyDraft?: Draft | undefined;
   /** That turn, once it has begun. */
   opening?: string | undefined;
   /** Messages that are whole: no piece of them is new. */

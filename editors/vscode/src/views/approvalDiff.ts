@@ -13,15 +13,15 @@ import {
   activeTab,
   closeTabs,
   keyOf,
+  shownAbout,
   shownIn,
-  shownTabs,
+  type About,
   type DiffDocuments,
-  type Subject,
 } from "./diffDocuments";
-import { display } from "./diff";
+import { display, fill } from "./diffDisplay";
 import { mention } from "./verdicts";
 
-type ShownApproval = Extract<Subject, { about: "approval" }>;
+type ShownApproval = About<"approval">;
 
 /** Nobody is taken away from what they typed into so long (ms) ago. */
 const TYPING_MS = 2000;
@@ -154,22 +154,15 @@ export class ApprovalDiffs implements vscode.Disposable {
   async #fill(shown: ShownApproval): Promise<void> {
     const { approval } = await this.app.request("approval/get", { approvalId: shown.approvalId });
     const content = await approvalContent(approval, shown.index);
-    for (const pane of [content?.left, content?.right]) {
-      if (pane?.text !== undefined) {
-        this.documents.put(pane.uri, pane.text);
-      }
+    if (content) {
+      fill(this.documents, content);
     }
     this.#seen.set(shown.approvalId, approval);
   }
 
   /** The tabs that there are are others. */
   sync(): void {
-    const now = new Map<string, ShownApproval>();
-    for (const { shown } of shownTabs()) {
-      if (shown.about === "approval") {
-        now.set(keyOf(shown), shown);
-      }
-    }
+    const now = shownAbout("approval");
     for (const [key, { approvalId }] of this.#shown) {
       if (!now.has(key)) {
         const waits = getApproval(this.app.approvals, approvalId);

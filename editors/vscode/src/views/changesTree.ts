@@ -4,9 +4,10 @@ import type { App } from "../app";
 import type { ChangesInUse, Tracked } from "../changes";
 import { changeRow, changesSummary, type ChangeRow } from "../model/changeRows";
 import type { ChangedFile } from "../model/changes";
-import { whyNotStarted } from "../model/serverState";
+import { whyOld } from "../model/serverState";
 import { oneLine } from "../model/text";
 import { compare, missed } from "../reverting";
+import { onSeen } from "./seen";
 
 export const CHANGES_VIEW = "callboard.changes";
 
@@ -66,11 +67,8 @@ export class ChangesTree implements vscode.TreeDataProvider<Line>, vscode.Dispos
     private readonly changes: ChangesInUse,
   ) {
     this.#view = vscode.window.createTreeView<Line>(CHANGES_VIEW, { treeDataProvider: this });
-    this.#view.onDidChangeVisibility(() => {
-      this.#follow();
-    });
     this.#offs = [
-      app.on("focused", () => {
+      onSeen(app, this.#view, () => {
         this.#follow();
       }),
       app.on("server", () => {
@@ -172,7 +170,8 @@ export class ChangesTree implements vscode.TreeDataProvider<Line>, vscode.Dispos
   #draw(): void {
     const tracked = this.#tracked;
     this.#entries = (tracked?.files() ?? []).map((file) => this.#entry(tracked as Tracked, file));
-    this.#view.message = this.#trouble() ?? "";
+    const why = tracked && whyOld(this.app, tracked);
+    this.#view.message = why === undefined ? "" : oneLine(why, 300);
     this.#view.description = changesSummary(tracked?.files() ?? []);
     this.#changed.fire(undefined);
   }
@@ -185,21 +184,6 @@ export class ChangesTree implements vscode.TreeDataProvider<Line>, vscode.Dispos
       since: this.#since.get(file.path),
     });
     return { sessionId: tracked.id, path: file.path, row };
-  }
-
-  /** What to say above all else. */
-  #trouble(): string | undefined {
-    const { server } = this.app;
-    if (!this.#tracked) {
-      return undefined;
-    } else if (this.#tracked.fault !== undefined) {
-      return `This may be old: ${oneLine(this.#tracked.fault, 200)}`;
-    } else if (server.state === "failed") {
-      return `No server: ${oneLine(server.failure?.message ?? "see the log", 200)}`;
-    } else if (server.state === "waiting") {
-      return whyNotStarted(server.failure) ?? "The server has ended; it is started again…";
-    }
-    return this.#tracked.loaded ? undefined : "Loading…";
   }
 
   getChildren(line?: Line): Line[] {

@@ -10,15 +10,16 @@ import { plural } from "../model/loose";
 import { message } from "../model/text";
 import { CallError } from "../server/errors";
 import { failed } from "../commands/registry";
-import { changeContent, type DiffContent } from "./diffContent";
+import { changeContent } from "./diffContent";
 import {
   activeTab,
   keyOf,
+  shownAbout,
   shownIn,
-  shownTabs,
+  type About,
   type DiffDocuments,
-  type Subject,
 } from "./diffDocuments";
+import { display, fill } from "./diffDisplay";
 import { mention, nameIn } from "./verdicts";
 
 /** A session whose changes tabs show. */
@@ -27,29 +28,7 @@ interface Held {
   readonly off: () => void;
 }
 
-type ShownChange = Extract<Subject, { about: "change" }>;
-
-/** Puts a diff where the person looks. */
-export async function display(
-  documents: DiffDocuments,
-  { title, left, right, note }: DiffContent,
-  options: vscode.TextDocumentShowOptions = {},
-): Promise<void> {
-  for (const { uri, text } of left ? [left, right] : [right]) {
-    if (text !== undefined) {
-      documents.put(uri, text);
-    }
-  }
-  const how = { preview: true, ...options };
-  if (left) {
-    await vscode.commands.executeCommand("vscode.diff", left.uri, right.uri, title, how);
-  } else {
-    await vscode.window.showTextDocument(right.uri, how);
-  }
-  if (note !== undefined) {
-    void vscode.window.showInformationMessage(message(note));
-  }
-}
+type ShownChange = About<"change">;
 
 export class DiffReview implements vscode.Disposable {
   readonly #held = new Map<string, Held>();
@@ -157,13 +136,9 @@ export class DiffReview implements vscode.Disposable {
       return;
     }
     await tracked.whole([file]);
-    const { left, right } = await changeContent(tracked, file);
+    const content = await changeContent(tracked, file);
     this.#seen.set(keyOf(shown), file);
-    for (const pane of [left, right]) {
-      if (pane?.text !== undefined) {
-        this.documents.put(pane.uri, pane.text);
-      }
-    }
+    fill(this.documents, content);
   }
 
   #hold(sessionId: string): void {
@@ -192,14 +167,11 @@ export class DiffReview implements vscode.Disposable {
 
   /** The tabs that there are are others. */
   sync(): void {
-    const now = new Map<string, ShownChange>();
-    for (const { shown } of shownTabs()) {
-      if (shown.about === "change") {
-        now.set(keyOf(shown), shown);
-        this.#hold(shown.sessionId);
-        if (!this.#seen.has(keyOf(shown))) {
-          this.restore(shown);
-        }
+    const now = shownAbout("change");
+    for (const [key, shown] of now) {
+      this.#hold(shown.sessionId);
+      if (!this.#seen.has(key)) {
+        this.restore(shown);
       }
     }
     for (const [key, shown] of this.#shown) {

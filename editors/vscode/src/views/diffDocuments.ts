@@ -17,6 +17,8 @@ export type Subject =
   | { readonly about: "change"; readonly sessionId: string; readonly path: string }
   | { readonly about: "approval"; readonly approvalId: string; readonly index: number };
 
+export type About<A extends Subject["about"]> = Extract<Subject, { about: A }>;
+
 export type ShownSide = Subject & { readonly side: Side };
 
 /** One for each thing that can be shown. */
@@ -84,6 +86,15 @@ export function shownTabs(): { tab: vscode.Tab; shown: ShownSide }[] {
       const shown = shownIn(tab);
       return shown ? [{ tab, shown }] : [];
     });
+}
+
+/** What the tabs show of one kind, by `keyOf`. */
+export function shownAbout<A extends Subject["about"]>(about: A): Map<string, About<A>> {
+  return new Map(
+    shownTabs().flatMap(({ shown }) =>
+      shown.about === about ? [[keyOf(shown), shown as unknown as About<A>] as const] : [],
+    ),
+  );
 }
 
 /** Closes the tabs that show something, and no other. */

@@ -18,6 +18,7 @@ const KINDS: Readonly<Record<string, string>> = {
   directive: "told",
   tool_result: "printed",
   summary: "summary",
+  notice: "notice",
 };
 
 interface Found extends vscode.QuickPickItem {

@@ -6,6 +6,7 @@ import { oneLine } from "../model/text";
 import { explain } from "../server/errors";
 import { rootOf } from "../team";
 import { KeyedTree, type Entry, type Line } from "./keyedTree";
+import { onSeen } from "./seen";
 
 /** What is shown of a tree. */
 export interface Picture {
@@ -38,11 +39,8 @@ export class TreeOfSession<View> implements vscode.Disposable {
     private readonly options: TreeOptions<View>,
   ) {
     this.#view = vscode.window.createTreeView(options.id, { treeDataProvider: this.#tree });
-    this.#view.onDidChangeVisibility(() => {
-      this.#follow();
-    });
     this.#offs = [
-      app.on("focused", () => {
+      onSeen(app, this.#view, () => {
         this.#follow();
       }),
       app.on("server", () => {

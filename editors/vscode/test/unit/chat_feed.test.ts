@@ -328,6 +328,67 @@ describe("a page", () => {
   });
 });
 
+describe("a stream that stands still after its first pieces", () => {
+  const draft = (text: string, next: number): object => ({
+    turnId: "trn_1",
+    messageId: "ans_1",
+    answer: text,
+    thought: "",
+    nextIndex: { answer: next },
+  });
+  const seen = (): string[] => {
+    const cards = new Map<string, string>();
+    for (const message of told) {
+      const now =
+        message.type === "all"
+          ? message.all.cards
+          : message.type === "news"
+            ? (message.cards ?? [])
+            : [];
+      now.forEach((card) => cards.set(card.id, "text" in card ? card.text : card.kind));
+      if (message.type === "news") {
+        message.append?.forEach(({ id, text }) => cards.set(id, `${cards.get(id) ?? ""}${text}`));
+      }
+    }
+    return [...cards.values()];
+  };
+
+  it("is shown though it had begun before it was followed, and its turn is told after that", async () => {
+    feed.ready();
+    let saved: object | null = null;
+    server.answers["session/get"] = () => ({ session: sessionOf(ID), draft: saved });
+    const subscribe = server.answers["event/subscribe"];
+    assert.ok(subscribe);
+    server.answers["event/subscribe"] = (params) => {
+      saved = draft("one two ", 2); // the turn begins, and nothing of it is followed yet
+      return subscribe(params);
+    };
+    await open();
+    await settle();
+    server.tell("session", asks(1), ID);
+    clock.pass(NEWS_MS);
+    assert.deepEqual(seen(), ["prompt 1", "one two "]);
+    server.delta(ID, pieceOf(2, "three"));
+    clock.pass(NEWS_MS);
+    assert.deepEqual(seen(), ["prompt 1", "one two three"]);
+  });
+
+  it("is asked for once more when pieces were missing while it was asked for, and no more", async () => {
+    feed.ready();
+    await open();
+    server.tell("session", asks(1), ID);
+    const drafts = [draft("one ", 1), draft("one two three four", 4)];
+    server.answers["session/get"] = () => ({ session: sessionOf(ID), draft: drafts.shift() });
+    const before = server.times("session/get");
+    server.delta(ID, pieceOf(1, "two "));
+    server.delta(ID, pieceOf(3, "four"));
+    await settle();
+    clock.pass(NEWS_MS);
+    assert.deepEqual(seen(), ["prompt 1", "one two three four"]);
+    assert.equal(server.times("session/get") - before, 2);
+  });
+});
+
 describe("an approval", () => {
   it("of the session stands at its call, and is answered there", async () => {
     feed.ready();

@@ -386,3 +386,49 @@ describe("pieces that overtake the events of their turn", () => {
     assert.deepEqual(shown(), ["answer Hi"]);
   });
 });
+
+describe("what a turn had said before any piece of it came", () => {
+  const events: (() => void)[] = [
+    () => on("message", prompt, null),
+    () => on("turn_started", { turnId: "trn_1", model: "m" }),
+    () => on("ack", { admits: [1] }),
+  ];
+
+  it("comes with the turn, whenever it is read, and goes on with the next piece", () => {
+    for (let read = 0; read <= events.length; read += 1) {
+      for (let come = read; come <= events.length; come += 1) {
+        t = newTranscript("ses_1");
+        seq = 0;
+        for (let n = 0; n <= events.length; n += 1) {
+          events[n - 1]?.();
+          if (n === read) {
+            draft("Hi the", 2);
+          }
+          if (n === come) {
+            delta(1, " the"); // it is in what was read
+            delta(2, "re");
+          }
+        }
+        assert.deepEqual(shown(), ["prompt Hello", "answer Hi there"], `${read} ${come}`);
+        assert.deepEqual(t.early, []);
+        assert.equal(t.earlyDraft, undefined);
+      }
+    }
+  });
+
+  it("is forgotten when the turn is over", () => {
+    draft("late", 1);
+    start();
+    assert.equal(text(), "late");
+    fill(t, {
+      turnId: "trn_0",
+      messageId: "msg_0",
+      answer: "older",
+      thought: "",
+      nextIndex: { answer: 1 },
+    });
+    on("turn_finished", { turnId: "trn_1", outcome: "completed", usage: {} });
+    assert.equal(t.earlyDraft, undefined);
+    assert.equal(text("msg_0"), undefined);
+  });
+});

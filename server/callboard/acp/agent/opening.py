@@ -73,17 +73,19 @@ class Sessions:
         follower.position = through
         async with self._or_not_at_all(follower):
             await replay(self._host, follower, through=through)
-            await begun_message(self._host, follower)
+            for update in await begun_message(self._host, follower):
+                await follower.tell(update)
             return await self._reopen(
-                incoming, follower, params.mcp_servers, acp.LoadSessionResponse
+                incoming, follower, params.mcp_servers, acp.LoadSessionResponse, []
             )
 
     async def resume(self, incoming: Incoming, params: acp.ResumeSessionRequest) -> Any:
         follower = await self._reopened(params.session_id, params.cwd)
         async with self._or_not_at_all(follower):
             await go_on_from_here(self._host, follower)
+            begun = await begun_message(self._host, follower)
             return await self._reopen(
-                incoming, follower, params.mcp_servers, acp.ResumeSessionResponse
+                incoming, follower, params.mcp_servers, acp.ResumeSessionResponse, begun
             )
 
     async def _reopened(self, session_id: str, cwd: str) -> Follower:
@@ -98,7 +100,9 @@ class Sessions:
         while self._editor.opened(session_id):  # it may be opened again while one opening is closed
             await self._editor.close(session_id)
         self._titles[session_id] = session.title
-        return self._follower(session)
+        follower = self._follower(session)
+        follower.story.streams.hold()
+        return follower
 
     async def _reopen(
         self,
@@ -106,9 +110,10 @@ class Sessions:
         follower: Follower,
         given: Sequence[acp.McpServer],
         answer: type[acp.LoadSessionResponse] | type[acp.ResumeSessionResponse],
+        first: list[updates.SessionUpdate],
     ) -> Any:
         session_id = follower.session_id
-        first = [update async for update in standing.as_it_stands(self._host, session_id)]
+        first += [update async for update in standing.as_it_stands(self._host, session_id)]
         self._begin(incoming, follower, given, first)
         return answer(
             modes=await options.modes(self._host, session_id),

@@ -3,14 +3,13 @@
 from collections.abc import AsyncIterator
 from typing import Final
 
-import orjson
-
 from callboard_rpc.events import Message, SessionRewound
 
 from ...host import Host
 from ...log.record import Record
 from ...log.scope import Filter
 from ...sessions.rewound import Gone
+from ...turns.drafts import draft_of
 from ..contract import updates
 from .follower import Follower, whole
 from .story import spoken
@@ -58,23 +57,22 @@ async def go_on_from_here(host: Host, follower: Follower) -> None:
             )
 
 
-async def begun_message(host: Host, follower: Follower) -> None:
-    """Tells what the running turn has said so far of a message that is not in the log yet."""
-    session = await host.reading.session(follower.session_id)
-    if session.active_turn_id is None:
-        return
-    row = await host.log.draft(session.active_turn_id)
-    if row is None:
-        return
-    message_id, answer, thought, following = row
-    follower.story.streams.began(
-        session.active_turn_id, message_id, answer, thought, orjson.loads(following)
-    )
-    for update in (
-        *spoken(message_id, "thought", thought),
-        *spoken(message_id, "answer", answer),
-    ):
-        await follower.tell(update)
+async def begun_message(host: Host, follower: Follower) -> list[updates.SessionUpdate]:
+    """What the running turn has said so far of a message that is not in the log yet; what streams goes on
+    behind it."""
+    streams = follower.story.streams
+    turn_id = (await host.reading.session(follower.session_id)).active_turn_id
+    said = None
+    if turn_id is not None:
+        said = await draft_of(host.log, host.deltas, host.redactor, turn_id)
+    if turn_id is None or said is None:
+        streams.began_nothing()
+        return []
+    streams.began(turn_id, said.message_id, said.answer, said.thought, said.following)
+    return [
+        *spoken(said.message_id, "thought", said.thought),
+        *spoken(said.message_id, "answer", said.answer),
+    ]
 
 
 async def _pages(host: Host, session_id: str, through: int) -> AsyncIterator[list[Record]]:

@@ -79,9 +79,22 @@ class Streams:
     _pieces: deque[Piece] = field(factory=deque[Piece])
     _streams: dict[tuple[str, Spoken], _Stream] = field(factory=dict[tuple[str, Spoken], _Stream])
     _outputs: dict[str, _Output] = field(factory=dict[str, _Output])
+    _early: list[tuple[Delta, int]] | None = None
+    """What was heard while it was not known yet how much had been said before."""
+    _early_chars: int = 0
+
+    def hold(self) -> None:
+        """Keeps what streams until it is told by `began`, or by `began_nothing`, what was said before."""
+        self._early = []
 
     def take(self, delta: Delta, mark: int) -> None:
         """A piece that streams; `mark` as in `Piece`."""
+        if self._early is not None:
+            self._early_chars += len(delta.text)
+            # The first piece that is left out is a hole, as for one that is too far ahead.
+            if self._early_chars <= _MOST_WAITING:
+                self._early.append((delta, mark))
+            return
         if delta.kind == "tool_output":
             self._take_output(delta)
             return
@@ -159,14 +172,23 @@ class Streams:
         self, turn_id: str, message_id: str, answer: str, thought: str, following: dict[str, int]
     ) -> None:
         """A message had begun before anything of it was heard: so much of it was sent from its draft, and
-        `following` are the indexes that come next. What was heard of it meanwhile is in the draft, or comes
-        with the commit."""
-        self._pieces = deque(p for p in self._pieces if p.message_id != message_id)
+        `following` are the indexes that come next. What was held meanwhile goes on from there."""
         kinds: tuple[tuple[Spoken, str], ...] = (("answer", answer), ("thought", thought))
         for kind, text in kinds:
             self._streams[message_id, kind] = _Stream(
                 turn_id, chars=len(text), next=following.get(kind, 0)
             )
+        self._let_go(message_id, following)
+
+    def began_nothing(self) -> None:
+        """No message had begun before it was heard."""
+        self._let_go("", {})
+
+    def _let_go(self, message_id: str, following: dict[str, int]) -> None:
+        early, self._early = self._early or [], None
+        for delta, mark in early:
+            if delta.message_id != message_id or delta.index >= following.get(delta.kind, 0):
+                self.take(delta, mark)
 
     def rest(self, message: Message) -> list[tuple[Spoken, str]]:
         """What of a message that is in the log now was not sent, in its order; nothing of it streams any

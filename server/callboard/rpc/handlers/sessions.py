@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from callboard_rpc.common import Empty, MessageId, Page, SessionId, TurnId
 from callboard_rpc.events import Author
 from callboard_rpc.sessions import (
@@ -33,6 +31,7 @@ from callboard_rpc.sessions import (
 from ...host import Host
 from ...log.search import Hit
 from ...rooms.rosters import WantedRoom, checked_budget
+from ...turns.drafts import draft_of
 from ..attachments import attached
 from ..call import Call, Handler
 from ..pages import LARGEST, invalid, is_folder_name, number, page_size, sized, text
@@ -268,16 +267,15 @@ def _folder(cwd: str | None) -> str | None:
 async def _draft(host: Host, session: Session) -> Draft | None:
     if session.active_turn_id is None:
         return None
-    row = await host.log.draft(session.active_turn_id)
-    if row is None:
+    said = await draft_of(host.log, host.deltas, host.redactor, session.active_turn_id)
+    if said is None:
         return None
-    message_id, answer, thought, next_index = row
     return Draft(
         turn_id=session.active_turn_id,
-        message_id=MessageId(message_id),
-        answer=answer,
-        thought=thought,
-        next_index=orjson.loads(next_index),
+        message_id=MessageId(said.message_id),
+        answer=said.answer,
+        thought=said.thought,
+        next_index=said.following,
     )
 
 

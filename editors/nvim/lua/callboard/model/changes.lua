@@ -17,7 +17,7 @@ local M = {}
 ---@field change callboard.FileChange
 ---@field blob callboard.BlobRef? where the diff is, while `change.diff` holds a part of it only
 
----@alias callboard.ChangeState 'new'|'accepted'|'rejected'
+---@alias callboard.ChangeState 'new'|'settling'|'accepted'|'rejected' settling: said, and not kept yet
 
 ---@class callboard.ChangedFile
 ---@field path string
@@ -35,10 +35,11 @@ local M = {}
 ---@field private seen table<string, true>
 ---@field private reviews table<string, callboard.Review> by session
 ---@field private heads table<string, integer> the last seq seen, by session
+---@field private settling table<callboard.Step, integer> how many times it is being settled just now
 
 ---@return callboard.Changes
 function M.new()
-  return { steps = {}, seen = {}, reviews = {}, heads = {} }
+  return { steps = {}, seen = {}, reviews = {}, heads = {}, settling = {} }
 end
 
 ---@param changes callboard.Changes
@@ -97,9 +98,7 @@ end
 ---@param session_id string
 ---@param metadata table?
 function M.reviewed(changes, session_id, metadata)
-  local known = changes.reviews[session_id] or Review.new()
-  changes.reviews[session_id] = known
-  Review.merge(known, Review.read(metadata, session_id))
+  M.settled(changes, session_id, Review.read(metadata, session_id))
 end
 
 ---@param changes callboard.Changes
@@ -151,7 +150,12 @@ local function file_of(changes, path, steps)
   local chain = vim.tbl_filter(function(step)
     return not verdict(changes, step)
   end, steps)
-  local state = 'new'
+  local state = 'settling'
+  for _, step in ipairs(chain) do
+    if not changes.settling[step] then
+      state = 'new'
+    end
+  end
   if #chain == 0 then
     state, chain = verdict(changes, steps[#steps]), steps
   end
@@ -217,7 +221,8 @@ function M.sessions(changes)
   return ids
 end
 
----The reviews of the sessions that are concerned, once the files are settled.
+---The reviews of the sessions that are concerned as they are once the files are settled. Nothing is, until it
+---is kept and they are told by `settled`.
 ---@param changes callboard.Changes
 ---@param files callboard.ChangedFile[]
 ---@param said callboard.Verdict
@@ -227,21 +232,47 @@ function M.settle(changes, files, said)
   for _, file in ipairs(files) do
     for _, step in ipairs(file.chain) do
       local id = step.session_id
-      changes.reviews[id] = changes.reviews[id] or Review.new()
-      touched[id] = changes.reviews[id]
-      Review.note(changes.reviews[id], step.change.path, step.seq, said)
+      if not touched[id] then
+        touched[id] = Review.new()
+        Review.merge(touched[id], changes.reviews[id] or Review.new())
+      end
+      Review.note(touched[id], step.change.path, step.seq, said)
     end
   end
   for id, review in pairs(touched) do
     local waiting
     for _, step in ipairs(changes.steps) do
-      if step.session_id == id and not verdict(changes, step) then
+      local over = Review.verdict(review, step.change.path, step.seq)
+      if step.session_id == id and not over then
         waiting = math.min(waiting or step.seq, step.seq)
       end
     end
     Review.trim(review, waiting, changes.heads[id] or 0)
   end
   return touched
+end
+
+---Notes that files are being settled, or are not any more, whatever came of it.
+---@param changes callboard.Changes
+---@param files callboard.ChangedFile[]
+---@param are boolean
+function M.settling(changes, files, are)
+  for _, file in ipairs(files) do
+    for _, step in ipairs(file.chain) do
+      local count = (changes.settling[step] or 0) + (are and 1 or -1)
+      changes.settling[step] = count > 0 and count or nil
+    end
+  end
+end
+
+---What was said of a session's changes is kept.
+---@param changes callboard.Changes
+---@param session_id string
+---@param review callboard.Review
+function M.settled(changes, session_id, review)
+  local known = changes.reviews[session_id] or Review.new()
+  changes.reviews[session_id] = known
+  Review.merge(known, review)
 end
 
 ---@class callboard.Untaken

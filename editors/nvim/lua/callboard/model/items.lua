@@ -62,6 +62,7 @@ local M = {}
 ---@field speakers table<string, string> by turn: the profile that plays it
 ---@field private streams table<string, callboard.Stream> by kind and message
 ---@field private early callboard.EventDelta[] pieces of a turn that has not taken its prompts in yet
+---@field private early_draft callboard.Draft? what it had said before any piece of it came
 ---@field private opening string? that turn, once it has begun
 ---@field private said table<string, boolean> messages that are whole: no piece of them is new
 ---@field private ended table<string, boolean> turns that are over

@@ -128,18 +128,27 @@ local function streaming(t, change, kind, from)
     })
 end
 
+---Whether a turn has begun and taken its prompts in: what it says stands below them.
+---@param t callboard.Transcript
+---@param turn_id string
+---@return boolean
+local function is_open(t, turn_id)
+  return t.turn ~= nil and t.turn.id == turn_id and t.opening ~= turn_id
+end
+
 ---Takes in a piece of streamed text. Pieces behind a hole are held until the draft fills it; pieces that have
 ---overtaken the event by which their turn, or their call, began, until `catch_up`.
 ---@param t callboard.Transcript
 ---@param delta callboard.EventDelta
 ---@return callboard.Change?
 function M.delta(t, delta)
-  if type(delta.text) ~= 'string' or type(delta.index) ~= 'number' or not delta.messageId then
+  if type(delta.text) ~= 'string' or type(delta.index) ~= 'number' then
+    return nil
+  elseif type(delta.messageId) ~= 'string' or type(delta.turnId) ~= 'string' then
     return nil
   elseif t.ended[delta.turnId] or t.said[delta.messageId] then
     return nil
-  elseif not t.turn or t.turn.id ~= delta.turnId or t.opening == delta.turnId then
-    -- Pieces can overtake events: what a turn says stands below the prompts that it has taken in.
+  elseif not is_open(t, delta.turnId) then
     t.early[#t.early + 1] = delta
     return nil
   elseif delta.kind == 'tool_output' then
@@ -169,6 +178,15 @@ function M.delta(t, delta)
   return change
 end
 
+---@param into callboard.Change
+---@param more callboard.Change?
+local function join(into, more)
+  for _, id in ipairs(more and more.items or {}) do
+    items.touch(into, id)
+  end
+  into.hole = into.hole or (more and more.hole)
+end
+
 ---Sees whether an event lets the pieces in that came before it: before their turn, or their call.
 ---@param t callboard.Transcript
 ---@param event callboard.Event
@@ -178,28 +196,28 @@ function M.follow(t, event, change)
   if event.type == 'turn_started' then
     t.opening = turn_id
     return
-  elseif not event.turnId or #t.early + (t.opening and 1 or 0) == 0 then
+  elseif not event.turnId or not (t.early[1] or t.early_draft or t.opening) then
     return
   end
   if t.opening == event.turnId then
     t.opening = nil
   end
-  local early = t.early
-  t.early = {}
+  local early, draft = t.early, t.early_draft
+  t.early, t.early_draft = {}, nil
+  -- Ids rise: what belongs to this turn, or to one before it, is not waited for when it is over.
+  local over = event.type == 'turn_finished' and turn_id or ''
+  if draft and draft.turnId > over then
+    join(change, M.draft(t, draft))
+  end
   for _, delta in ipairs(early) do
-    -- Ids rise: what belongs to this turn, or to one before it, is not waited for when it is over.
-    if event.type ~= 'turn_finished' or not turn_id or delta.turnId > turn_id then
-      local more = M.delta(t, delta)
-      for _, changed in ipairs(more and more.items or {}) do
-        items.touch(change, changed)
-      end
-      change.hole = change.hole or (more and more.hole)
+    if delta.turnId > over then
+      join(change, M.delta(t, delta))
     end
   end
 end
 
----What has streamed so far, as the server has saved it. Fills holes, and begins what was under way when
----the session was opened.
+---What has streamed so far, as the server tells it. Fills holes, and begins what was under way when the
+---session was opened. One that has overtaken the events by which its turn began waits for them.
 ---@param t callboard.Transcript
 ---@param draft callboard.Draft?
 ---@return callboard.Change
@@ -210,7 +228,12 @@ function M.draft(t, draft)
       stream.held = {}
     end
     return change
-  elseif t.said[draft.messageId] or not t.turn or t.turn.id ~= draft.turnId or t.opening then
+  elseif type(draft.turnId) ~= 'string' or type(draft.messageId) ~= 'string' then
+    return change
+  elseif t.ended[draft.turnId] or t.said[draft.messageId] then
+    return change
+  elseif not is_open(t, draft.turnId) then
+    t.early_draft = draft
     return change
   end
   for _, kind in ipairs({ 'thought', 'answer' }) do
@@ -226,11 +249,7 @@ function M.draft(t, draft)
     local held = stream.held
     stream.held = {}
     for _, delta in ipairs(held) do
-      local more = M.delta(t, delta)
-      for _, changed in ipairs(more and more.items or {}) do
-        items.touch(change, changed)
-      end
-      change.hole = change.hole or (more and more.hole)
+      join(change, M.delta(t, delta))
     end
   end
   return change

@@ -39,8 +39,8 @@ local M = {}
 local Client = {}
 Client.__index = Client
 
----Messages are handled for so long (ms) before keys and drawing have their turn.
-M.SLICE_MS = 8
+---Messages are handled for so long (ms), and so many, before keys and drawing have their turn.
+M.SLICE_MS, M.SLICE = 8, 500
 
 ---So many messages may wait to be handled; the server says no more until half of them are.
 M.INBOX = 20000
@@ -150,9 +150,10 @@ end
 
 ---@private
 function Client:drain()
-  local ends = vim.uv.hrtime() + M.SLICE_MS * 1e6
+  local ends, handled = vim.uv.hrtime() + M.SLICE_MS * 1e6, 0
   while self:handle_next() do
-    if vim.uv.hrtime() > ends and self.inbox[self.first] then
+    handled = handled + 1
+    if (handled >= M.SLICE or vim.uv.hrtime() > ends) and self.inbox[self.first] then
       -- A timer, not `schedule`: that one would come before the next key.
       vim.defer_fn(function()
         self:drain()

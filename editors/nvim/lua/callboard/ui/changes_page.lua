@@ -5,6 +5,7 @@ local M = {}
 
 local STATES = {
   new = { 'new', 'CallboardApproval' },
+  settling = { 'settling', 'CallboardDim' },
   accepted = { 'accepted', 'CallboardToolOk' },
   rejected = { 'rejected', 'CallboardToolFailed' },
 }

@@ -1,20 +1,13 @@
 -- `callboard://tasks/ROOT`: the board of a group, and keys that drive it in the place of the root. Nothing but
 -- these keys changes it.
 local model = require('callboard.model.tasks')
+local tree_page = require('callboard.ui.tree_page')
 
 local M = {}
 
----@class callboard.BoardPage
----@field app callboard.App
----@field root string
----@field page callboard.Page
----@field live callboard.Live
+---@class callboard.BoardPage: callboard.TreePage
 ---@field view callboard.BoardView?
-local Board = {}
-Board.__index = Board
-
----@type table<string, callboard.BoardPage> by root
-local pages = {}
+local Board = tree_page.class()
 
 ---Events after which the board may look different.
 local TYPES = {
@@ -87,66 +80,19 @@ function Board:title()
 end
 
 ---@private
-function Board:draw()
-  local lines = {}
-  local notice = self.live and self.live:notice()
-  if notice then
-    lines = require('callboard.ui.lines').of(notice, 'CallboardApproval')
-  end
-  if self.view then
-    vim.list_extend(lines, model.lines(self.view))
-  end
-  self.page:draw(lines)
-end
-
----@param app callboard.App
----@param root string
----@return callboard.BoardPage
-local function build(app, root)
-  local self = setmetatable({ app = app, root = root }, Board)
-  self.page = require('callboard.ui.page').new({
-    name = 'callboard://tasks/' .. root,
-    filetype = 'callboard-tasks',
-    same = function(target)
-      return target.id
-    end,
-    keys = function()
-      return require('callboard.ui.task_actions').keys(self)
-    end,
-    closed = function()
-      pages[root] = nil
-    end,
-  })
-  self.live = require('callboard.ui.live').new({
-    app = app,
-    buf = self.page.buf,
-    root = root,
-    types = TYPES,
-    fetch = function(done)
-      self:fetch(done)
-    end,
-    draw = function()
-      self:draw()
-    end,
-  })
-  return self
+---@return callboard.Line[]
+function Board:lines()
+  return self.view and model.lines(self.view) or {}
 end
 
 ---Shows the board of the tree that a session is part of.
----@param session_id string
-function M.open(session_id)
-  local app = require('callboard.app').get()
-  require('callboard.ui.live').root_of(app, session_id, 'show the tasks', function(root)
-    local self = pages[root]
-    if not self or not self.page:alive() then
-      self = build(app, root)
-      pages[root] = self
-    end
-    self.page:show()
-    require('callboard.ui.live').wrap(self.page.buf)
-    self.live:attach()
-  end)
-end
+M.open = tree_page.opener(Board, {
+  name = 'tasks',
+  types = TYPES,
+  keys = function(page)
+    return require('callboard.ui.task_actions').keys(page)
+  end,
+})
 
 ---Writes to all members of the group; without a text, asks for one.
 ---@param session_id string

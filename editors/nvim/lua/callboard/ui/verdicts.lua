@@ -18,20 +18,36 @@ function M.name(tracked, file)
   return text.one_line(tracked:short(file.path), 60)
 end
 
+---Those that may be settled: of the others it was said already, and is not kept yet.
+---@param tracked callboard.Tracked
+---@param list callboard.ChangedFile[]
+---@return callboard.ChangedFile[]? nil when there is none, which is told
+local function open_ones(tracked, list)
+  local open = vim.tbl_filter(function(file)
+    return not tracked:settling(file)
+  end, list)
+  if #open > 0 then
+    return open
+  end
+  notify.info(#list == 0 and 'nothing is new' or 'it is being settled already')
+end
+
 ---Notes that files, as they are shown, are accepted.
 ---@param tracked callboard.Tracked
 ---@param list callboard.ChangedFile[]
 ---@param done fun() not called when nothing was settled
 function M.accept(tracked, list, done)
-  if #list == 0 then
-    return notify.info('nothing is new')
+  local open = open_ones(tracked, list)
+  if not open then
+    return
   end
-  tracked:settle(list, 'accepted')
-  notify.info(
-    #list == 1 and ('accepted %s'):format(M.name(tracked, list[1]))
-      or ('accepted %s'):format(M.counted(#list))
-  )
-  done()
+  tracked:settle(open, 'accepted', function()
+    notify.info(
+      #open == 1 and ('accepted %s'):format(M.name(tracked, open[1]))
+        or ('accepted %s'):format(M.counted(#open))
+    )
+    done()
+  end)
 end
 
 ---Puts back what files were before, as far as that can be done, and says what could not.
@@ -39,15 +55,16 @@ end
 ---@param list callboard.ChangedFile[]
 ---@param done fun() not called when nothing was settled
 function M.reject(tracked, list, done)
-  if #list == 0 then
-    return notify.info('nothing is new')
+  local open = open_ones(tracked, list)
+  if not open then
+    return
   end
-  tracked:whole(list, function(err)
+  tracked:whole(open, function(err)
     if err then
       return notify.failed('read the diffs', err)
     end
     local settled, notes = {}, {}
-    for _, file in ipairs(list) do
+    for _, file in ipairs(open) do
       local fault, note = reverting.put_back(tracked, file)
       if fault or note then
         notes[#notes + 1] = ('%s: %s'):format(M.name(tracked, file), fault or note)
@@ -56,19 +73,19 @@ function M.reject(tracked, list, done)
         settled[#settled + 1] = file
       end
     end
-    if #settled > 0 then
-      tracked:settle(settled, 'rejected')
-    end
     local what = #settled == 1 and M.name(tracked, settled[1]) or M.counted(#settled)
     if #notes > 0 then
       notify.warn(
         ('put back %s. %s'):format(#settled == 0 and 'nothing' or what, table.concat(notes, '\n'))
       )
-    else
-      notify.info(('put back %s'):format(what))
     end
     if #settled > 0 then
-      done()
+      tracked:settle(settled, 'rejected', function()
+        if #notes == 0 then
+          notify.info(('put back %s'):format(what))
+        end
+        done()
+      end)
     end
   end)
 end

@@ -13,6 +13,7 @@ local KINDS = {
   directive = 'told',
   tool_result = 'printed',
   summary = 'summary',
+  notice = 'notice',
 }
 
 ---@param transcript callboard.Transcript
