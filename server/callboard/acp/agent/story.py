@@ -20,9 +20,10 @@ from . import tools
 from .blocks import text_block, to_blocks
 from .displays import Display, Way, display_of, ended_there, folder_of
 from .streams import Printed, Spoken, Streams
-from .texts import cut, pieces
+from .texts import cut, heading, pieces
 
 _MOST_ENTRIES: Final = 200
+_NOTICE_CHARS: Final = 2_000
 
 
 @define
@@ -128,7 +129,7 @@ class Story:
             case events.Summary():
                 yield from self._summarised(record, value)
             case events.Notice(severity=severity, title=title, description=description):
-                yield from self.notice(severity, cut(title, 4096), description)
+                yield from self.notice(severity, title, description)
             case events.ModelRetried():
                 yield from self.notice(
                     "warning",
@@ -148,7 +149,7 @@ class Story:
         if session is not None and session.notices is not None:
             yield updates.Notice(
                 severity=severity,  # pyright: ignore[reportArgumentType]
-                title=title,
+                title=heading(title, _NOTICE_CHARS),
                 description=None if description is None else cut(description),
             )
 
@@ -245,7 +246,7 @@ def _plan(entries: Sequence[events.PlanEntry]) -> updates.Plan:
     return updates.Plan(
         entries=tuple(
             updates.PlanEntry(
-                content=cut(entry.content, 200), priority=entry.priority, status=entry.status
+                content=heading(entry.content, 200), priority=entry.priority, status=entry.status
             )
             for entry in entries[:_MOST_ENTRIES]
         )
