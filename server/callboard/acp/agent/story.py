@@ -23,6 +23,10 @@ from .streams import Printed, Spoken, Streams
 from .texts import cut, heading, pieces
 
 _MOST_ENTRIES: Final = 200
+# agents of other makers have others, which a client need not know
+_PRIORITIES: Final = frozenset({"high", "medium", "low"})
+_STATUSES: Final = frozenset({"pending", "in_progress", "completed"})
+_SEVERITIES: Final = frozenset({"info", "warning", "error"})
 _NOTICE_CHARS: Final = 2_000
 
 
@@ -148,7 +152,7 @@ class Story:
         session = self.capabilities.session
         if session is not None and session.notices is not None:
             yield updates.Notice(
-                severity=severity,  # pyright: ignore[reportArgumentType]
+                severity=severity if severity in _SEVERITIES else "info",  # pyright: ignore[reportArgumentType]
                 title=heading(title, _NOTICE_CHARS),
                 description=None if description is None else cut(description),
             )
@@ -246,7 +250,9 @@ def _plan(entries: Sequence[events.PlanEntry]) -> updates.Plan:
     return updates.Plan(
         entries=tuple(
             updates.PlanEntry(
-                content=heading(entry.content, 200), priority=entry.priority, status=entry.status
+                content=heading(entry.content, 200),
+                priority=entry.priority if entry.priority in _PRIORITIES else "medium",
+                status=entry.status if entry.status in _STATUSES else "pending",
             )
             for entry in entries[:_MOST_ENTRIES]
         )
