@@ -4,10 +4,11 @@ import base64
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from acp_scenes import scenes, workspace
 
-from harness.acp import AcpProcess, RpcError, allow, kinds, texts
+from harness.acp import ANEW, AcpProcess, RpcError, allow, kinds, texts
 from harness.process import scenario
 
 
@@ -228,6 +229,17 @@ def test_a_cancel_without_anything_to_cancel_is_nothing(agent: AcpProcess, tmp_p
     agent.notify("session/cancel", sessionId=session)
     agent.notify("session/cancel", sessionId="ses_unheard_of")
     assert agent.prompt(session, "hi") == "end_turn"
+
+
+def test_cancels_of_sessions_that_are_not_there_leave_nothing_behind(tmp_path: Path) -> None:
+    with AcpProcess(tmp_path, model=scenes(tmp_path), program=ANEW) as agent:
+        session = agent.new(workspace(tmp_path))
+        process = psutil.Process(agent.process.pid)
+        before = process.memory_info().rss
+        for number in range(300):
+            agent.notify("session/cancel", sessionId=f"{number}" + "x" * 1_000_000)
+        assert agent.prompt(session, "hi") == "end_turn"
+        assert process.memory_info().rss - before < 150_000_000
 
 
 def test_cancel_request_of_a_prompt_ends_that_one_alone(agent: AcpProcess, tmp_path: Path) -> None:
