@@ -177,6 +177,43 @@ def test_a_client_that_cancels_without_reading_is_heard(tmp_path: Path) -> None:
         assert agent.result(asked) == {"stopReason": "cancelled"}
 
 
+def fill(server: ServerProcess, session: str) -> None:
+    """Makes a session longer than what may wait for a client: in a frame each of these characters is six bytes."""
+    server.prompt(session, "forbidden " + "\x01" * 1_600_000)
+    server.wait(session)
+
+
+def test_a_question_that_waits_for_a_slow_client_is_asked_when_the_session_is_loaded_anew(
+    tmp_path: Path,
+) -> None:
+    """The client reads nothing of a long session, so that a call of another session cannot be told; it loads that
+    one again before it was asked."""
+    folder = workspace(tmp_path)
+    careful = '[approvals.policy]\nwrite = "ask"\n'
+    with (
+        Unread(tmp_path, model=scenes(tmp_path), program=ANEW, config=careful) as agent,
+        ServerProcess(tmp_path, approvals=False) as other,
+    ):
+        session, long = agent.new(folder), other.create(folder)
+        place = {"cwd": str(folder), "mcpServers": []}
+        fill(other, long)
+        agent.reading.clear()
+        loads = [agent.request("session/load", sessionId=long, **place)]
+        scope = {"kind": "session", "id": session}
+        other.call("event/subscribe", scope=scope, **{"from": "start"})
+        asked = agent.ask(session, "write it")
+        other.told(lambda event: event["type"] == "approval_request")
+        loads.append(agent.request("session/load", sessionId=session, **place))
+        agent.reading.set()
+        assert agent.result(asked) == {"stopReason": "cancelled"}, "it follows the session anew"
+        for each in loads:
+            agent.result(each)
+        question = agent.asked()[0] if agent.asked() else agent.until_asked()
+        agent.send({"jsonrpc": "2.0", "id": question["id"], "result": allow({})})
+        agent.until_update("tool_call_update", status="completed")
+        assert len(agent.asked()) == 1
+
+
 @pytest.mark.parametrize("published", [True, False])
 def test_the_judge_refuses_what_does_not_fit(
     monkeypatch: pytest.MonkeyPatch, published: bool

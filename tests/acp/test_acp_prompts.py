@@ -4,10 +4,12 @@ import base64
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from acp_scenes import scenes, workspace
 
-from harness.acp import AcpProcess, RpcError, allow, kinds, texts
+from harness.acp import ANEW, AcpProcess, RpcError, allow, kinds, texts
+from harness.process import scenario
 
 
 @pytest.fixture
@@ -229,6 +231,17 @@ def test_a_cancel_without_anything_to_cancel_is_nothing(agent: AcpProcess, tmp_p
     assert agent.prompt(session, "hi") == "end_turn"
 
 
+def test_cancels_of_sessions_that_are_not_there_leave_nothing_behind(tmp_path: Path) -> None:
+    with AcpProcess(tmp_path, model=scenes(tmp_path), program=ANEW) as agent:
+        session = agent.new(workspace(tmp_path))
+        process = psutil.Process(agent.process.pid)
+        before = process.memory_info().rss
+        for number in range(300):
+            agent.notify("session/cancel", sessionId=f"{number}" + "x" * 1_000_000)
+        assert agent.prompt(session, "hi") == "end_turn"
+        assert process.memory_info().rss - before < 150_000_000
+
+
 def test_cancel_request_of_a_prompt_ends_that_one_alone(agent: AcpProcess, tmp_path: Path) -> None:
     session = agent.new(workspace(tmp_path))
     running, waiting, last = (
@@ -302,6 +315,46 @@ def test_what_no_agent_understands_is_refused_by_its_place(
     with pytest.raises(RpcError) as empty:
         send(agent, session)
     assert empty.value.error["code"] == -32602
+
+
+def test_what_is_named_at_great_length_is_told_again_in_frames_that_fit(
+    agent: AcpProcess, tmp_path: Path
+) -> None:
+    folder = workspace(tmp_path)
+    session = agent.new(folder)
+    long = "x" * 70_000
+    uri = f"file:///{long}"
+    prompt = [
+        {"type": "resource_link", "uri": uri, "name": long},
+        {"type": "resource", "resource": {"uri": uri, "text": "the text", "mimeType": long}},
+        {"type": "image", "data": "aGk=", "mimeType": f"image/{long}"},
+    ]
+    agent.result(agent.request("session/prompt", sessionId=session, prompt=prompt))
+    since = len(agent.seen)
+    agent.call("session/load", sessionId=session, cwd=str(folder), mcpServers=[])
+    told = texts(agent.updates(session, since=since), "user_message_chunk")
+    assert "](file:///xxx" in told and "the text" in told and "[an image (image/xxx" in told
+
+
+def test_what_stands_beside_a_prompt_counts_as_it_does(agent: AcpProcess, tmp_path: Path) -> None:
+    session = agent.new(workspace(tmp_path))
+    for meta in ({"a": "x" * 9_000_000}, {"b": ["yy"] * 2_000_000}):
+        answer = agent.answer_to(agent.ask(session, "hi", _meta=meta))
+        assert answer["error"]["data"]["kind"] == "messageTooLarge"
+    assert agent.prompt(session, "hi", _meta={"a": "x"}) == "end_turn"
+
+
+def test_a_tool_with_a_hostile_name_is_shown_as_it_is(tmp_path: Path) -> None:
+    scene = """
+rules:
+  - when: {step: 0}
+    answer: [{call: {tool: "rm\\e[2K\\u202e", arguments: {}}}]
+default: [{say: No.}]
+"""
+    with AcpProcess(tmp_path, model=scenario(tmp_path, scene)) as agent:
+        agent.prompt(agent.new(workspace(tmp_path)), "go")
+        (call,) = [u for u in agent.updates() if u["sessionUpdate"] == "tool_call"]
+        assert call["title"] == call["name"] == "rm\\x1b[2K\\u202e"
 
 
 def test_steering_joins_the_turn_that_runs(agent: AcpProcess, tmp_path: Path) -> None:

@@ -155,6 +155,29 @@ def test_the_list_has_pages_and_a_filter_and_no_children(agent: AcpProcess, tmp_
             agent.call("session/list", **wrong)
 
 
+def test_pages_of_the_list_fit_a_frame(agent: AcpProcess, tmp_path: Path) -> None:
+    deep = tmp_path.joinpath(*["d" * 200] * 6)
+    deep.mkdir(parents=True)
+    made = [agent.new(deep, additionalDirectories=[str(deep / "..")]) for _ in range(40)]
+    found: list[str] = []
+    cursor: dict[str, str] = {}
+    while True:
+        page = agent.call("session/list", **cursor)
+        found += [each["sessionId"] for each in page["sessions"]]
+        if "nextCursor" not in page:
+            break
+        cursor = {"cursor": page["nextCursor"]}
+    assert found == made[::-1]
+
+
+def test_nothing_is_hidden_in_a_title(agent: AcpProcess, tmp_path: Path) -> None:
+    session = agent.new(workspace(tmp_path))
+    agent.prompt(session, "\x1b[31mred \u202eback\x07")
+    (told,) = [u for u in agent.updates() if u["sessionUpdate"] == "session_info_update"]
+    (listed,) = agent.call("session/list")["sessions"]
+    assert told["title"] == listed["title"] == "\\x1b[31mred \\u202eback\\x07"
+
+
 def test_close_ends_what_runs_and_the_session_can_be_loaded_again(
     agent: AcpProcess, tmp_path: Path
 ) -> None:

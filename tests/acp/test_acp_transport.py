@@ -131,6 +131,22 @@ def test_a_frame_that_is_too_large_is_skipped_and_told(tmp_path: Path) -> None:
         assert agent.call("session/list") == {"sessions": []}
 
 
+def test_an_answer_that_is_too_large_is_not_answered_in_its_turn(tmp_path: Path) -> None:
+    """The editor's own requests have ids of their own, and this is none of them."""
+    folder = workspace(tmp_path)
+    with AcpProcess(
+        tmp_path,
+        model=scenes(tmp_path),
+        environ={"CALLBOARD_LIMITS_FRAME_BYTES": "65536"},
+        capabilities={"fs": {"readTextFile": True, "writeTextFile": False}},
+        answers={"fs/read_text_file": lambda _: {"content": "x" * 70_000}},
+    ) as agent:
+        assert agent.prompt(agent.new(folder), "look") == "end_turn"
+        assert len(agent.asked("fs/read_text_file")) == 1
+        (over,) = [u for u in agent.updates() if u.get("status") == "completed"]
+        assert "two" in str(over["content"]), "the file is read where it lies"
+
+
 def test_what_a_tool_prints_is_no_frame(agent: AcpProcess, tmp_path: Path) -> None:
     session = agent.new(workspace(tmp_path))
     assert agent.prompt(session, "print it") == "end_turn"

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias, TypeVar, cast
 from attrs import define, field, frozen
 
 from ..rpc import codec
+from ..rpc.framing import Head
 from ..rpc.intake import MAX_IN_FLIGHT
 from .contract import convert
 from .contract.methods import CANCEL_REQUEST, METHODS, Side
@@ -201,11 +202,15 @@ class Peer:
             return
         self.take(cast("dict[str, Any]", message))
 
-    def refuse_large(self, request_id: int | str | None, limit: int) -> None:
-        """Answers for a frame that was too large to be read."""
-        self._refuse(
-            request_id, INVALID_REQUEST, f"a message is over {limit} bytes; it was skipped"
-        )
+    def refuse_large(self, head: Head, limit: int) -> None:
+        """Deals with a frame that was too large to be read, by what its start tells: a request is answered, and
+        of an answer we hear that it could not be read."""
+        skipped = f"a message is over {limit} bytes; it was skipped"
+        if head.kind == "response":
+            error = {"code": INVALID_REQUEST, "message": skipped}
+            self._answered({"id": head.id, "error": error})
+        else:
+            self._refuse(head.id, INVALID_REQUEST, skipped)
 
     def take(self, message: dict[str, Any]) -> None:
         """Acts on one message that was read. Never raises for what the other side can send."""

@@ -20,6 +20,7 @@ from callboard_rpc.errors import CallboardError
 
 from . import paging, search
 from .comparing import rebuild
+from .drafts import GrowingDraft
 from .faults import store_error
 from .feed import Feed
 from .ids import IdSource
@@ -67,8 +68,8 @@ class Log:
         self._wal = wal or WalLimits()
         self._writing = Writing.of(store.path, ids, now, projections, redact=redact)
         self.feed = Feed(store)
-        self._drafts: dict[str, tuple[str, str, str]] = {}
-        """By turn: message id, answer and thought as they streamed; the store has them redacted."""
+        self._drafts: dict[str, GrowingDraft] = {}
+        """By turn, as they streamed; the store has them redacted."""
         self._tasks: list[asyncio.Task[None]] = []
         self._index_wanted = asyncio.Event()
 
@@ -285,23 +286,26 @@ class Log:
         holds: Callable[[Transaction], None] = lambda _: None,
     ) -> "asyncio.Future[int]":
         """Adds text to the turn's draft. `next_index` says where the deltas go on (JSON); `holds`
-        raises, in the transaction, when the turn is not the writer's any more."""
-        known, *before = self._drafts.get(turn_id, ("", "", ""))
-        if known != message_id:
-            before = ["", ""]
-        whole = (before[0] + answer, before[1] + thought)
-        self._drafts[turn_id] = (message_id, *whole)
-        redact = self._writing.redact
+        raises, in the transaction, when the turn is not the writer's any more. What is added before an
+        earlier save has begun is saved with that."""
+        draft = self._drafts.get(turn_id)
+        if draft is None or draft.message_id != message_id:
+            draft = self._drafts[turn_id] = GrowingDraft(message_id)
+        if not draft.add(answer, thought, next_index) and draft.saving is not None:
+            return draft.saving
+        growing, redact = draft, self._writing.redact
 
         def write(tx: Transaction) -> int:
+            answer, thought, next_index = growing.whole()
             holds(tx)
             # as a whole, so that a secret that streams in pieces is found
-            clean = [redacted(redact, text) for text in whole]
+            clean = [redacted(redact, text) for text in (answer, thought)]
             return tx.execute(
                 SQL["write_draft"], turn_id, session_id, message_id, *clean, next_index, tx.now()
             )
 
-        return self._writer.submit(write)
+        draft.saving = self._writer.submit(write)
+        return draft.saving
 
     async def draft(self, turn_id: str) -> tuple[str, str, str, str] | None:
         """The turn's draft: message id, answer, thought, next indices."""

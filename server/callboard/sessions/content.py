@@ -5,11 +5,13 @@ import binascii
 from collections.abc import Sequence
 
 import attrs
+import orjson
 
 from callboard_rpc.common import (
     Content,
     EmbeddedResource,
     ImageContent,
+    Json,
     ResourceLink,
     TextContent,
 )
@@ -27,12 +29,14 @@ def clean_title(title: str | None) -> str | None:
     return " ".join(well_formed(title).split())[:_MAX_TITLE] or None
 
 
-def checked_content(content: Sequence[Content], limit: int) -> tuple[Content, ...]:
-    """Content that can be stored: well-formed, not empty, at most `limit` bytes.
+def checked_content(
+    content: Sequence[Content], limit: int, meta: Json | None = None
+) -> tuple[Content, ...]:
+    """Content that can be stored: well-formed, not empty, at most `limit` bytes with the `meta` beside it.
 
     Raises invalidParams, messageTooLarge.
     """
-    size = 0
+    size = _weight(meta) + sum(_weight(block.meta) for block in content)
     empty = True
     out: list[Content] = []
     for index, block in enumerate(content):
@@ -47,13 +51,14 @@ def checked_content(content: Sequence[Content], limit: int) -> tuple[Content, ..
                 empty = False
                 size += len(data)
                 out.append(block)
-            case EmbeddedResource(text=raw):
+            case EmbeddedResource(text=raw, uri=uri):
                 text = well_formed(raw)
                 empty = False
-                size += len(text.encode())
+                size += len(text.encode()) + len(uri)
                 out.append(attrs.evolve(block, text=text))
-            case ResourceLink():
+            case ResourceLink(uri=uri, name=name):
                 empty = False
+                size += len(uri) + len(name or "")
                 out.append(block)
     if empty:
         raise CallboardError(
@@ -69,6 +74,10 @@ def checked_content(content: Sequence[Content], limit: int) -> tuple[Content, ..
             data={"limit": limit},
         )
     return tuple(out)
+
+
+def _weight(meta: Json | None) -> int:
+    return 0 if not meta else len(orjson.dumps(all_well_formed(meta)))
 
 
 def _check_image(block: ImageContent, index: int) -> None:

@@ -345,7 +345,7 @@ class Sessions:
         The same `client_message_id` again returns the first prompt's answer. Raises sessionNotFound,
         sessionClosed, sessionArchived, queueFull, messageTooLarge, invalidParams, and what `addressing` does.
         """
-        checked = checked_content(content, self._limits.prompt_bytes)
+        checked = checked_content(content, self._limits.prompt_bytes, meta)
         return await self._durably(
             self._prompt(
                 session_id,

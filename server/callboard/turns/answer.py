@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
+from typing import Final
 
 import orjson
 from attrs import define, field, frozen
@@ -117,9 +118,14 @@ class Answer:
         )
 
 
+_PART: Final = 16
+
+
 class Draft:
     """Refreshes the turn's draft row every `interval_ms` or `bytes`, whichever comes first; under
-    `grant`, so that a turn which was taken over leaves none behind."""
+    `grant`, so that a turn which was taken over leaves none behind. A row is written as a whole: so that a long
+    answer is not written more often than that is worth, text alone has it written only when there is a
+    sixteenth more of it."""
 
     def __init__(
         self,
@@ -138,19 +144,20 @@ class Draft:
         self._message_id = ""
         self._answer: list[str] = []
         self._thought: list[str] = []
-        self._size = 0
+        self._size = self._whole = 0
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self, message_id: str) -> None:
         self._message_id = message_id
         self._answer.clear()
         self._thought.clear()
-        self._size = 0
+        self._size = self._whole = 0
 
     def add(self, text: str, *, thought: bool) -> None:
         (self._thought if thought else self._answer).append(text)
         self._size += len(text)
-        if self._size >= self._bytes:
+        self._whole += len(text)
+        if self._size >= max(self._bytes, self._whole // _PART):
             self._write()
         elif self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._interval_s, self._write)

@@ -112,6 +112,24 @@ async def test_a_line_without_an_end_takes_no_memory(tmp_path: Path) -> None:
     assert said(records) == ["ok"]
 
 
+async def test_who_waits_for_a_line_that_is_too_long_hears_of_it(tmp_path: Path) -> None:
+    """Its own request first, which is refused; then the answer to the prompt, whose turn fails."""
+    padding = {"_meta": {"x": "x" * (17 * 1024 * 1024)}}
+    answer = {"jsonrpc": "2.0", "id": 3, "result": {"stopReason": "end_turn", **padding}}
+    async with stage(
+        tmp_path,
+        {"ask": {"method": "fs/read_text_file", "params": {"path": "/a", **padding}}},
+        {"raw": json.dumps(answer)},
+        {"sleeps_for_ever": True},
+    ) as play:
+        records = await play.turn()
+        (prompt,) = play.heard("session/prompt")
+    assert prompt["id"] == answer["id"], "the test answers this one"
+    assert "was skipped" in "".join(said(records))
+    (finished,) = of(records, "turn_finished")
+    assert finished.outcome == "failed" and "over 16777216 bytes" in finished.error.message
+
+
 async def test_a_flood_is_read_at_our_pace(tmp_path: Path) -> None:
     before = psutil.Process().memory_info().rss
     async with stage(tmp_path, {"flood": 8_000}) as play:

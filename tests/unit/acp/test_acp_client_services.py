@@ -337,3 +337,42 @@ async def test_a_command_is_allowed_for_the_folder_that_was_shown(tmp_path: Path
         await play.say(session_id)
         second = await _asked_again(play, session_id)
     assert second.subject.cwd == str(tmp_path / "below")
+
+
+def unwaited(number: int, method: str, **params: Any) -> dict[str, Any]:
+    """A request whose answer the agent does not wait for."""
+    params = {"sessionId": "agent-session-1", **params}
+    line = {"jsonrpc": "2.0", "id": 10_000 + number, "method": method, "params": params}
+    return {"raw": json.dumps(line)}
+
+
+async def test_what_an_agent_does_not_wait_for_is_done_before_its_turn_ends(tmp_path: Path) -> None:
+    places = [tmp_path / f"{number}.txt" for number in range(30)]
+    writes = [
+        unwaited(number, "fs/write_text_file", path=str(place), content="line\n" * 20_000)
+        for number, place in enumerate(places)
+    ]
+    async with stage(tmp_path, *writes, config=ALLOW) as play:
+        records = await play.turn()
+        assert all(place.exists() for place in places)
+    assert [result.status for result in of(records, "tool_result")] == ["ok"] * 30
+
+
+@pytest.mark.parametrize("method", ["fs/write_text_file", "terminal/create"])
+async def test_nobody_is_asked_for_an_agent_that_has_ended_its_turn(
+    tmp_path: Path, method: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    given = {"path": str(tmp_path / "a.txt"), "content": "x", "command": "touch a.txt"}
+    async with stage(tmp_path, unwaited(1, method, **given)) as play:
+        records = await play.turn()
+        assert await play.host.approvals.page(state="pending") == ([], None)
+    assert [result.status for result in of(records, "tool_result")] == ["cancelled"]
+    assert not (tmp_path / "a.txt").exists()
+    assert not [each for each in caplog.records if each.levelname == "ERROR"]
+
+
+async def test_terminals_are_counted_also_while_they_are_asked_for(tmp_path: Path) -> None:
+    many = [unwaited(n, "terminal/create", command=f"sleep 600; echo {n}") for n in range(60)]
+    async with stage(tmp_path, *many, config=ALLOW) as play:
+        records = await play.turn()
+    assert len(of(records, "tool_call")) == 32

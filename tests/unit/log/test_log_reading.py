@@ -354,6 +354,35 @@ async def test_a_draft_grows_and_a_new_message_begins_anew(store_path: Path) -> 
         assert await log.draft("trn") == ("m2", "Next", "", '{"answer":1}')
 
 
+async def test_however_fast_a_draft_grows_one_save_of_it_waits(store_path: Path) -> None:
+    async with log_at(store_path) as log:
+        await session_in(log)
+        begun, go_on = threading.Event(), threading.Event()
+
+        def hold(_: Transaction) -> None:
+            begun.set()
+            go_on.wait(10)
+
+        held = asyncio.ensure_future(log.transact(hold))
+        await asyncio.to_thread(begun.wait, 10)
+        saves = [
+            log.append_draft(
+                session_id="ses_a",
+                turn_id="trn",
+                message_id="m1",
+                answer=f"{number} ",
+                thought="",
+                next_index=f'{{"answer":{number}}}',
+            )
+            for number in range(1000)
+        ]
+        assert log.queue_length == 1
+        go_on.set()
+        await asyncio.gather(held, *saves)
+        whole = "".join(f"{number} " for number in range(1000))
+        assert await log.draft("trn") == ("m1", whole, "", '{"answer":999}')
+
+
 async def test_what_is_read_at_once_is_of_one_state_whatever_is_committed_meanwhile(
     store_path: Path,
 ) -> None:

@@ -7,10 +7,12 @@ from callboard_rpc import common
 from callboard_rpc.errors import CallboardError
 
 from ..contract import content as acp
-from .texts import PIECE_BYTES, cut, pieces
+from .texts import PIECE_BYTES, cut, pieces, weight
 
 _IMAGE_BYTES: Final = PIECE_BYTES
 """A larger image of a past prompt is named, not sent again."""
+_NAME_BYTES: Final = 8 * 1024
+"""What the names around a content may take of its frame."""
 
 
 def from_prompt(blocks: Sequence[acp.ContentBlock]) -> tuple[common.Content, ...]:
@@ -67,15 +69,35 @@ def to_blocks(content: Sequence[object]) -> Iterator[acp.ContentBlock]:
             case common.TextContent(text=text):
                 yield from map(text_block, pieces(text))
             case common.ImageContent(data=data, mime_type=mime_type):
-                if len(data) <= _IMAGE_BYTES:
+                if len(data) <= _IMAGE_BYTES and _is_short(mime_type):
                     yield acp.ImageContent(data=data, mime_type=mime_type)
                 else:
-                    yield text_block(f"[an image ({mime_type}), {len(data) * 3 // 4} bytes]")
+                    kind = cut(mime_type, _NAME_BYTES)
+                    yield text_block(f"[an image ({kind}), {len(data) * 3 // 4} bytes]")
             case common.ResourceLink(uri=uri, name=name, mime_type=mime_type):
-                yield acp.ResourceLink(uri=uri, name=name or uri, mime_type=mime_type)
+                if _is_short(uri, name, mime_type):
+                    yield acp.ResourceLink(uri=uri, name=name or uri, mime_type=mime_type)
+                else:
+                    yield _named(uri, name)
             case common.EmbeddedResource(uri=uri, text=text, mime_type=mime_type):
-                yield acp.EmbeddedResource(
-                    resource=acp.TextResourceContents(uri=uri, text=cut(text), mime_type=mime_type)
-                )
+                if _is_short(uri, mime_type):
+                    yield acp.EmbeddedResource(
+                        resource=acp.TextResourceContents(
+                            uri=uri, text=cut(text), mime_type=mime_type
+                        )
+                    )
+                else:
+                    yield _named(uri, None)
+                    yield text_block(cut(text))
             case _:
                 pass
+
+
+def _is_short(*names: str | None) -> bool:
+    """Whether names leave room for what they name."""
+    return weight(names) <= _NAME_BYTES
+
+
+def _named(uri: str, name: str | None) -> acp.TextContent:
+    """Something whose name is too long to be one."""
+    return text_block(f"[{cut(name or 'a resource', _NAME_BYTES // 2)}]({cut(uri, _NAME_BYTES)})")

@@ -99,7 +99,7 @@ class EditorConversation:
             case Desync():
                 self._means.end("desync")
             case _:
-                self.peer.refuse_large(read_head(item.head).id, self._frames.limit)
+                self.peer.refuse_large(read_head(item.head), self._frames.limit)
         yield
 
     def urge(self, item: Item) -> bool:

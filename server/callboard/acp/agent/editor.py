@@ -54,6 +54,12 @@ class Editor:
         ]
         self.host.attendance.clients += 1
 
+    def halt(self) -> None:
+        """Nothing can be sent any more: what was followed is read no further, since the store may be closed
+        before all is tidied up."""
+        for follower in self._open.values():
+            follower.halt()
+
     async def leave(self) -> None:
         for stop in self._stop:
             stop()

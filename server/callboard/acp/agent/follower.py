@@ -136,15 +136,21 @@ class Follower:
         """Calls `ending` when the client lets the session go."""
         self._endings.append(ending)
 
-    async def close(self) -> None:
-        """Sends nothing more; prompts that are open end as cancelled."""
+    def halt(self) -> None:
+        """Reads and sends nothing more; who waits for what it would send need not."""
         self._closed = True
-        for ending in self._endings:
-            ending()
+        self._reached.set()
         if self._timer is not None:
             self._timer.cancel()
         if self._task is not None:
             self._task.cancel()
+
+    async def close(self) -> None:
+        """Sends nothing more; prompts that are open end as cancelled."""
+        self.halt()
+        for ending in self._endings:
+            ending()
+        if self._task is not None:
             await asyncio.gather(self._task, return_exceptions=True)
         for waiting in self.prompts:
             waiting.end("cancelled")
@@ -215,10 +221,12 @@ class Follower:
             self._reached.set()
             self._reached = asyncio.Event()
 
-    async def reached(self, position: int) -> None:
-        """Returns once all up to a position was sent."""
-        while self.position < position:
+    async def reached(self, position: int) -> bool:
+        """Returns once all up to a position was sent; false when it will not be, since the client has let the
+        session go."""
+        while self.position < position and not self._closed:
             await self._reached.wait()
+        return not self._closed
 
     # --- what goes ---
 
@@ -300,10 +308,13 @@ class Follower:
 
     # --- what is asked ---
 
-    async def announce(self, approval: Approval, kind: ToolKind) -> None:
-        """Has the client told of the call that is asked about, before it is asked."""
-        await self.reached(self._host.log.head)
+    async def announce(self, approval: Approval, kind: ToolKind) -> bool:
+        """Has the client told of the call that is asked about, before it is asked. False when the client has
+        let the session go meanwhile."""
+        if not await self.reached(self._host.log.head):
+            return False
         if not self.story.knows_call(approval.call_id):
             call = tools.asked(approval, kind)
             self.story.note_call(call)
             await self.tell(call)
+        return not self._closed

@@ -13,8 +13,8 @@ from ...host import Host
 from ...log.record import Record
 from ...rpc.offers import Offers
 from ...rpc.pages import LARGEST, invalid, is_folder_name, number, text
+from ..contract import convert, updates
 from ..contract import sessions as acp
-from ..contract import updates
 from ..peer import Incoming
 from . import commands, options, servers, standing
 from .displays import way_of
@@ -23,6 +23,7 @@ from .files import EditorFiles
 from .follower import Follower
 from .replaying import begun_message, go_on_from_here, replay
 from .terminals import EditorTerminals
+from .texts import PIECE_BYTES, weight
 
 _PAGE: Final = 50
 _CLOSING_S: Final = 10.0
@@ -99,7 +100,7 @@ class Sessions:
             raise invalid("$.cwd", f"is not the folder of session {session_id}, {session.cwd}")
         while self._editor.opened(session_id):  # it may be opened again while one opening is closed
             await self._editor.close(session_id)
-        self._titles[session_id] = session.title
+        self._titles[session_id] = standing.title_of(session.title)
         follower = self._follower(session)
         follower.story.streams.hold()
         return follower
@@ -190,23 +191,17 @@ class Sessions:
         before = number(params.cursor, LARGEST)
         cwd = None if params.cwd is None else _real(_absolute(params.cwd, "$.cwd"))
         self._host.log.refresh()
-        found, after = await self._host.reading.sessions(
-            cwd=cwd, archived=False, before=before, limit=_PAGE
-        )
-        return acp.ListSessionsResponse(
-            sessions=tuple(
-                acp.SessionInfo(
-                    session_id=each.session_id,
-                    cwd=each.cwd,
-                    title=each.title,
-                    updated_at=each.updated_at,
-                    additional_directories=each.additional_directories,
-                    meta={"callboard": {"status": each.status, "profile": each.profile}},
-                )
-                for each in found
-            ),
-            next_cursor=text(after),
-        )
+        most = _PAGE
+        while True:
+            found, after = await self._host.reading.sessions(
+                cwd=cwd, archived=False, before=before, limit=most
+            )
+            page = acp.ListSessionsResponse(
+                sessions=tuple(map(_listed, found)), next_cursor=text(after)
+            )
+            if most == 1 or weight(convert.unstructure(page)) <= PIECE_BYTES:
+                return page
+            most = max(1, most // 2)  # long folders: fewer of them fit a frame
 
     # --- ending ---
 
@@ -239,6 +234,17 @@ class Sessions:
         await self._editor.close(params.session_id)
         self._titles.pop(params.session_id, None)
         return acp.DeleteSessionResponse()
+
+
+def _listed(session: Session) -> acp.SessionInfo:
+    return acp.SessionInfo(
+        session_id=session.session_id,
+        cwd=session.cwd,
+        title=standing.title_of(session.title),
+        updated_at=session.updated_at,
+        additional_directories=session.additional_directories,
+        meta={"callboard": {"status": session.status, "profile": session.profile}},
+    )
 
 
 def _absolute(path: str, name: str) -> str:

@@ -14,6 +14,7 @@ from ..contract import tool_calls as acp
 from ..peer import PeerClosed, PeerError
 from . import tools
 from .editor import Editor
+from .follower import Follower
 
 _log = logging.getLogger(__name__)
 
@@ -38,12 +39,15 @@ class Permissions:
     async def ask(self, approval: Approval) -> ApprovalRequestResult | None:
         """The person's answer; None leaves the approval as it is, for whoever answers it in another way.
         Cancelling this takes the question back."""
-        editor = self._editor
-        follower = editor.opened(approval.session_id) or editor.opened(approval.root_id)
+        kind = self._kind(approval)
+        follower = self._follower(approval)
+        while follower is not None and not await follower.announce(approval, kind):
+            # it was let go meanwhile, perhaps to be opened again
+            gone, follower = follower, self._follower(approval)
+            if follower is gone:
+                return None
         if follower is None:
             return None
-        kind = self._kind(approval)
-        await follower.announce(approval, kind)
         try:
             if isinstance(approval.subject, FormSubject) and self._shows(approval.subject):
                 return await self._form(follower.session_id, approval, approval.subject)
@@ -51,6 +55,10 @@ class Permissions:
         except (PeerError, PeerClosed) as error:
             _log.info("approval %s was not answered here: %s", approval.approval_id, error)
             return None
+
+    def _follower(self, approval: Approval) -> Follower | None:
+        editor = self._editor
+        return editor.opened(approval.session_id) or editor.opened(approval.root_id)
 
     def _kind(self, approval: Approval) -> acp.ToolKind:
         tool = self._host.registry.get(approval.tool)

@@ -34,7 +34,7 @@ class Prompting:
         self._editor = editor
         self._rooms = rooms
         self._cancelling: dict[str, asyncio.Task[None]] = {}
-        """The cancel that each session was asked for last."""
+        """The cancel that each session was asked for last, while it is under way."""
 
     async def prompt(self, incoming: Incoming, params: acp.PromptRequest) -> acp.PromptResponse:
         """Answers last: when everything of the turn was sent that has taken the prompt in."""
@@ -146,9 +146,15 @@ class Prompting:
         """``session/cancel``: every prompt that came before it ends as cancelled, whether a turn has taken it
         in, or it waits, or it is being written down."""
         # as a task, since prompts that arrived before this have only tasks so far
-        self._cancelling[params.session_id] = self._editor.conversation.spawn(
-            self._cancel(params.session_id)
-        )
+        session_id = params.session_id
+        task = self._editor.conversation.spawn(self._cancel(session_id))
+        self._cancelling[session_id] = task
+
+        def over(done: asyncio.Task[None]) -> None:
+            if self._cancelling.get(session_id) is done:
+                del self._cancelling[session_id]
+
+        task.add_done_callback(over)
 
     async def _cancel(self, session_id: str) -> None:
         follower = self._editor.opened(session_id)
@@ -163,9 +169,8 @@ class Prompting:
     async def _cancelled_before(self, session_id: str) -> None:
         """A prompt that comes after a cancel is not meant by it."""
         cancelling = self._cancelling.get(session_id)
-        if cancelling is not None and not cancelling.done():
+        if cancelling is not None:
             await asyncio.wait({cancelling})
-        self._cancelling.pop(session_id, None)
 
     def _call_off(self, follower: Follower, waiting: Waiting) -> None:
         """``$/cancel_request`` of a prompt: it alone ends, and answers as cancelled."""

@@ -10,6 +10,7 @@ from callboard_rpc.common import Json
 from ..contract import sessions as acp
 from ..contract import updates
 from .story import Story
+from .texts import heading
 
 METADATA: Final = "acp/mcpServers"
 _MOST: Final = 64
@@ -50,7 +51,11 @@ def told(given: Sequence[acp.McpServer]) -> Json | None:
     """What the answer says of them."""
     if not given:
         return None
-    return {"callboard": {"mcpServers": {"unsupported": [server.name for server in given]}}}
+    return {
+        "callboard": {
+            "mcpServers": {"unsupported": [heading(each.name, 80) for each in given[:_MOST]]}
+        }
+    }
 
 
 def notices(story: Story, given: Sequence[acp.McpServer]) -> Iterator[updates.SessionUpdate]:

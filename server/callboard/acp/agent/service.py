@@ -131,6 +131,8 @@ class _Reception:
         if editor is None or offers is None or host is None:
             return
 
+        editor.halt()
+
         async def leave() -> None:
             await offers.close()
             await editor.leave()

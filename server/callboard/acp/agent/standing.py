@@ -9,6 +9,12 @@ from ...log.record import Record
 from ...sessions.runner import turn_limits
 from ..contract import updates
 from . import options
+from .texts import heading
+
+
+def title_of(title: str | None) -> str | None:
+    """A session's title as a client is told it."""
+    return None if title is None else heading(title)
 
 
 async def standing(
@@ -31,7 +37,7 @@ async def standing(
                 config_options=await options.config_options(host, session_id)
             )
         case "message" | "session_updated":
-            title = (await host.cache.state(session_id)).title
+            title = title_of((await host.cache.state(session_id)).title)
             if title != told_title and title is not None:
                 yield updates.SessionInfoUpdate(title=title, updated_at=record.at)
         case "turn_finished":
@@ -45,8 +51,9 @@ async def standing(
 async def as_it_stands(host: Host, session_id: str) -> AsyncIterator[updates.SessionUpdate]:
     """What a client is told of a session that it has opened again: its title, and what it has used."""
     session = await host.reading.session(session_id)
-    if session.title is not None:
-        yield updates.SessionInfoUpdate(title=session.title, updated_at=session.updated_at)
+    title = title_of(session.title)
+    if title is not None:
+        yield updates.SessionInfoUpdate(title=title, updated_at=session.updated_at)
     used = await usage(host, session_id)
     if used is not None:
         yield used

@@ -20,9 +20,14 @@ from . import tools
 from .blocks import text_block, to_blocks
 from .displays import Display, Way, display_of, ended_there, folder_of
 from .streams import Printed, Spoken, Streams
-from .texts import cut, pieces
+from .texts import cut, heading, pieces
 
 _MOST_ENTRIES: Final = 200
+# agents of other makers have others, which a client need not know
+_PRIORITIES: Final = frozenset({"high", "medium", "low"})
+_STATUSES: Final = frozenset({"pending", "in_progress", "completed"})
+_SEVERITIES: Final = frozenset({"info", "warning", "error"})
+_NOTICE_CHARS: Final = 2_000
 
 
 @define
@@ -128,7 +133,7 @@ class Story:
             case events.Summary():
                 yield from self._summarised(record, value)
             case events.Notice(severity=severity, title=title, description=description):
-                yield from self.notice(severity, cut(title, 4096), description)
+                yield from self.notice(severity, title, description)
             case events.ModelRetried():
                 yield from self.notice(
                     "warning",
@@ -147,8 +152,8 @@ class Story:
         session = self.capabilities.session
         if session is not None and session.notices is not None:
             yield updates.Notice(
-                severity=severity,  # pyright: ignore[reportArgumentType]
-                title=title,
+                severity=severity if severity in _SEVERITIES else "info",  # pyright: ignore[reportArgumentType]
+                title=heading(title, _NOTICE_CHARS),
                 description=None if description is None else cut(description),
             )
 
@@ -245,7 +250,9 @@ def _plan(entries: Sequence[events.PlanEntry]) -> updates.Plan:
     return updates.Plan(
         entries=tuple(
             updates.PlanEntry(
-                content=cut(entry.content, 200), priority=entry.priority, status=entry.status
+                content=heading(entry.content, 200),
+                priority=entry.priority if entry.priority in _PRIORITIES else "medium",
+                status=entry.status if entry.status in _STATUSES else "pending",
             )
             for entry in entries[:_MOST_ENTRIES]
         )

@@ -6,10 +6,12 @@ from typing import Any, Final
 import orjson
 
 from ...log.text import head_and_tail
+from ...tools.display import one_line
 
 PIECE_BYTES: Final = 48 * 1024
 """What a text may take in one frame, as JSON; older clients read lines of at most 64 KiB."""
 
+_HEADING_CHARS: Final = 500
 _ESCAPED = 6
 """Bytes that a character takes at the most, as JSON."""
 
@@ -33,6 +35,11 @@ def cut(text: str, limit: int = PIECE_BYTES) -> str:
     while weight(shown := head_and_tail(text, kept)) > limit:
         kept = kept * 3 // 4
     return shown
+
+
+def heading(text: str, most: int = _HEADING_CHARS) -> str:
+    """`text` as a title: one line, in which nothing is hidden, moves or rings. Some clients print it as it is."""
+    return one_line(text, most)
 
 
 def cut_values(value: Any, limit: int) -> Any:

@@ -10,9 +10,8 @@ from callboard_rpc import approvals, common, events
 from ..contract import tool_calls as acp
 from ..contract.updates import ToolCall, ToolCallChanged
 from .blocks import text_block
-from .texts import cut, cut_values, fenced, weight
+from .texts import cut, cut_values, fenced, heading, weight
 
-_TITLE_BYTES: Final = 2 * 1024
 _TEXT_BYTES: Final = 24 * 1024
 _DIFF_BYTES: Final = 16 * 1024
 _INPUT_BYTES: Final = 12 * 1024
@@ -28,8 +27,8 @@ def begun(call: events.ToolCall) -> ToolCall:
     """A call that is in the log: it runs, or waits for somebody's word."""
     return ToolCall(
         tool_call_id=call.call_id,
-        title=cut(call.title or call.name, _TITLE_BYTES),
-        name=call.name,
+        title=heading(call.title or call.name),
+        name=heading(call.name),
         kind=call.kind,
         status="pending" if call.approval_id is not None else "in_progress",
         locations=_locations(call.locations),
@@ -41,8 +40,8 @@ def asked(approval: approvals.Approval, kind: acp.ToolKind) -> ToolCall:
     """A call of which the client has not heard, told by what is asked about it."""
     return ToolCall(
         tool_call_id=approval.call_id,
-        title=cut(title_of(approval), _TITLE_BYTES),
-        name=approval.tool,
+        title=heading(title_of(approval)),
+        name=heading(approval.tool),
         kind=kind,
         status="pending",
         content=subject_content(approval.subject) or None,

@@ -16,6 +16,7 @@ from callboard_rpc.common import Mode
 from callboard_rpc.errors import CallboardError
 
 from ...rpc import codec
+from ...rpc.framing import read_head
 from ...sessions.profiles import Profile
 from ..contract import content, server, services, sessions, tool_calls, updates
 from ..contract.convert import structure_lenient
@@ -31,6 +32,7 @@ from ..peer import (
 )
 from .failures import HANDSHAKE_S, failure_of
 from .last_words import SAID_LAST
+from .lines import LIMIT
 from .modes import Choices, Setting
 from .process import AgentProcess
 
@@ -118,6 +120,7 @@ class Connection:
                 environment=environment,
                 mark=mark,
                 line=self._line,
+                passed_over=self._passed_over,
                 gone=self._gone,
             )
         except (OSError, ValueError) as fault:
@@ -177,6 +180,12 @@ class Connection:
         self.peer.take(message)
         # what was asked begins before what comes behind it is looked at
         await asyncio.sleep(0)
+
+    def _passed_over(self, beginning: bytes) -> None:
+        """Whoever waits for what a line that was too long had asked, or answered, hears of it."""
+        head = read_head(beginning)
+        if head.id is not None:
+            self.peer.refuse_large(head, LIMIT)
 
     def _read(self, line: bytes) -> dict[str, Any] | None:
         try:

@@ -190,6 +190,7 @@ class _Drive:
             asking,
             Files(turn, workspace, asking, own),
             Terminals(turn, workspace, self._ledger, asking, own, self._agents.recorded),
+            own,
             self._correct,
         )
         unheard = list(connection.unheard)

@@ -6,9 +6,9 @@ to its end, and ends the agent when it does not.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from functools import partial
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import attrs
 
@@ -21,13 +21,16 @@ from ...turns import usage as sums
 from ...turns.boundary import anything_superseding
 from ...turns.turn import Progress, Turn
 from ..contract import content, services, tool_calls, updates
-from ..peer import PeerClosed
+from ..peer import INVALID_PARAMS, PeerClosed
 from .asking import Asking
-from .connection import Connection
+from .connection import Connection, Refused
 from .files import Files
 from .ledger import Ledger, Tracked
+from .own_calls import OwnCalls
 from .terminals import Terminals
 from .told import ToldCall
+
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -56,7 +59,7 @@ class Exchange:
 
     def __init__(
         self, turn: Turn, progress: Progress, connection: Connection, ledger: Ledger, asking: Asking,
-        files: Files, terminals: Terminals, correct: Callable[[], Awaitable[bool]],
+        files: Files, terminals: Terminals, own: OwnCalls, correct: Callable[[], Awaitable[bool]],
     ) -> None:  # fmt: skip
         self._turn = turn
         self._progress = progress
@@ -65,6 +68,7 @@ class Exchange:
         self._asking = asking
         self._files = files
         self._terminals = terminals
+        self._own = own
         self._correct = correct
         self._items: asyncio.Queue[Item | None] = asyncio.Queue()
         self._room = asyncio.Event()
@@ -82,6 +86,9 @@ class Exchange:
         self._waiting: set[asyncio.Future[Any]] = set()
         """Answers to the agent that are to come of items."""
         self._working: asyncio.Task[None] | None = None
+        self._served: set[asyncio.Task[Any]] = set()
+        """What the agent has us do just now."""
+        self._released = False
 
     # --- one prompt ---
 
@@ -90,6 +97,7 @@ class Exchange:
         that was said meanwhile. Raises `CallboardError` for an agent that fails, and whatever the log does."""
         self._answered = self._failed = self._cut = self._size = None
         self._silent = True
+        self._released = False
         self._progress.iterations += 1
         self._ledger.begin_anew()
         self._working = asyncio.get_running_loop().create_task(
@@ -127,6 +135,10 @@ class Exchange:
                 if self._items.qsize() < _MANY:
                     self._room.set()
                 await item()
+            self._released = True
+            for _ in range(self._items.qsize()):  # what came behind the end, and may be waited for
+                if (item := self._items.get_nowait()) is not None:
+                    await item()
             await self._wind_up()
         finally:
             for task in (asked, watch):
@@ -227,21 +239,30 @@ class Exchange:
     async def read_file(
         self, request: services.ReadTextFileRequest
     ) -> services.ReadTextFileResponse:
-        return await self._files.read(request)
+        return await self._serve(self._files.read(request))
 
     async def write_file(
         self, request: services.WriteTextFileRequest
     ) -> services.WriteTextFileResponse:
-        await self._in_order()
-        return await self._files.write(request)
+        return await self._serve(self._in_order(self._files.write, request))
 
     async def terminal(self, method: str, request: Any) -> Any:
-        if method == "terminal/create":
-            await self._in_order()
-        return await self._terminals.serve(method, request)
+        if method != "terminal/create":
+            return await self._terminals.serve(method, request)
+        return await self._serve(self._in_order(self._terminals.serve, method, request))
 
-    async def _in_order(self) -> None:
-        """Returns when all that came before is dealt with, and in the log."""
+    async def _serve(self, work: Coroutine[Any, Any, T]) -> T:
+        """Does something for the agent. It ends at the latest with the turn that it belongs to."""
+        if self._released:
+            work.close()
+            raise Refused(INVALID_PARAMS, "the prompt that this belongs to is over")
+        task = asyncio.get_running_loop().create_task(work)
+        self._served.add(task)
+        task.add_done_callback(self._served.discard)
+        return await task
+
+    async def _in_order(self, do: Callable[..., Awaitable[T]], *given: Any) -> T:
+        """Does something when all that came before is dealt with, and in the log."""
         done = self._answer()
 
         async def flush() -> None:
@@ -251,6 +272,7 @@ class Exchange:
 
         self._items.put_nowait(flush)
         await done
+        return await do(*given)
 
     # --- what it tells ---
 
@@ -413,8 +435,19 @@ class Exchange:
             working.cancel()
 
     async def release(self) -> None:
-        """The agent has said its last: nothing that it has us run goes on."""
+        """The agent has said its last. What it has had us do, without waiting for it, is done; nobody is asked
+        about it any more, and nothing that runs goes on."""
+        self._released = True
+        while busy := self._served - self._own.asking:
+            await asyncio.wait(busy, return_when=asyncio.FIRST_COMPLETED)
+        await self._end_served()
         await self._terminals.close()
+
+    async def _end_served(self) -> None:
+        self._released = True
+        for task in self._served:
+            task.cancel()
+        await asyncio.gather(*self._served, return_exceptions=True)
 
     async def close(self) -> None:
         """Nothing of the turn is left running."""
@@ -422,6 +455,7 @@ class Exchange:
         await self._asking.close()
         for answer in list(self._waiting):
             answer.cancel()
+        await self._end_served()
         await self._terminals.close()
 
 

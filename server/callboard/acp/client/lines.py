@@ -6,13 +6,16 @@ LIMIT = 16 * 1024 * 1024
 """The longest line that is read; a longer one is passed over."""
 
 
+_HEAD = 4 * 1024
+
+
 @define
 class Lines:
     """Give it what comes, in order."""
 
     limit: int = LIMIT
-    passed_over: int = 0
-    """How many lines were too long."""
+    heads: list[bytes] = field(factory=list[bytes])
+    """How the lines began that were too long, for whoever takes them out."""
     _held: bytearray = field(factory=bytearray)
     _skipping: bool = False
 
@@ -38,8 +41,8 @@ class Lines:
         if self._skipping:
             return
         if len(self._held) + len(piece) > self.limit:
+            self.heads.append((bytes(self._held[:_HEAD]) + piece)[:_HEAD])
             self._held.clear()
             self._skipping = True
-            self.passed_over += 1
         else:
             self._held += piece

@@ -1,6 +1,7 @@
 """What an agent has Callboard do for it, as calls of our own tools: judged, asked about, logged and run as every
 other."""
 
+import asyncio
 from typing import Any
 
 import orjson
@@ -20,6 +21,8 @@ class OwnCalls:
     def __init__(self, turn: Turn, ledger: Ledger) -> None:
         self._turn = turn
         self._ledger = ledger
+        self.asking: set[asyncio.Task[Any] | None] = set()
+        """The tasks in which somebody is asked about such a call."""
 
     async def admitted(self, name: str, **arguments: Any) -> Call:
         """A call of our tool `name` that is in the log and may run. Raises `Refused` for one that may not."""
@@ -31,10 +34,20 @@ class OwnCalls:
         )
         call = await caller.prepare(requested, 0)
         await self._ledger.commit((), (call,))
-        refused = await caller.admit(call)
+        refused = await self._admit(call)
         if refused is not None:
             raise Refused(INVALID_PARAMS, refused.text)
         return call
+
+    async def _admit(self, call: Call) -> ToolOutput | None:
+        caller, task = self._turn.caller, asyncio.current_task()
+        if call.approval_id is None:
+            return await caller.admit(call)
+        self.asking.add(task)
+        try:
+            return await caller.admit(call)
+        finally:
+            self.asking.discard(task)
 
     async def run(self, name: str, **arguments: Any) -> ToolOutput:
         """Runs it, alone in its workspace. Raises `Refused` for one that may not or does not."""

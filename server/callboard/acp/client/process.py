@@ -33,7 +33,7 @@ _DRAIN_S = 0.5
 
 class AgentProcess:
     """`line` is given each line that it writes, and is awaited: while it waits nothing more is read, and so the
-    agent waits, too. `gone` is called once, when nothing more comes."""
+    agent waits, too. `passed_over` is given how a line began that is too long to be read. `gone` is called once, when nothing more comes."""
 
     def __init__(
         self,
@@ -41,12 +41,14 @@ class AgentProcess:
         mark: str,
         *,
         line: Callable[[bytes], Awaitable[None]],
+        passed_over: Callable[[bytes], None],
         gone: Callable[[], None],
     ) -> None:
         self.mark = mark
         self.pid = process.pid
         self._process = process
         self._line = line
+        self._passed_over = passed_over
         self._gone = gone
         self._stderr = bytearray()
         self._stdin: asyncio.WriteTransport | None = None
@@ -66,11 +68,12 @@ class AgentProcess:
         environment: Mapping[str, str],
         mark: str,
         line: Callable[[bytes], Awaitable[None]],
+        passed_over: Callable[[bytes], None],
         gone: Callable[[], None],
     ) -> "AgentProcess":
         """Raises `OSError` and `ValueError` as `subprocess.Popen` does."""
         process = _started(command, cwd, {**environment, MARK: mark})
-        self = cls(process, mark, line=line, gone=gone)
+        self = cls(process, mark, line=line, passed_over=passed_over, gone=gone)
         try:
             await self._open()
         except BaseException:
@@ -103,13 +106,13 @@ class AgentProcess:
     async def _read(self, reader: asyncio.StreamReader) -> None:
         lines = Lines()
         while data := await reader.read(_READ_BYTES):
-            before = lines.passed_over
             for each in lines.feed(data):
                 await self._line(each)
-            if lines.passed_over > before:
+            while lines.heads:
                 _log.warning(
                     "agent %s wrote a line that is too long; it was passed over", self.mark
                 )
+                self._passed_over(lines.heads.pop(0))
 
     async def _drain(self, reader: asyncio.StreamReader) -> None:
         while data := await reader.read(_READ_BYTES):

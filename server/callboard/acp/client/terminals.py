@@ -99,6 +99,8 @@ class Terminals:
         self._own = own
         self._recorded = recorded
         self._open: dict[str, _Terminal] = {}
+        self._coming = 0
+        """How many are asked for that are not open yet."""
 
     async def serve(self, method: str, request: Any) -> Any:
         """Raises `Refused`."""
@@ -133,8 +135,15 @@ class Terminals:
         return terminal
 
     async def _create(self, request: services.CreateTerminalRequest) -> Any:
-        if len(self._open) >= _MOST:
+        if len(self._open) + self._coming >= _MOST:
             raise Refused(INVALID_PARAMS, f"{_MOST} terminals are open; release some")
+        self._coming += 1
+        try:
+            return await self._opened(request)
+        finally:
+            self._coming -= 1
+
+    async def _opened(self, request: services.CreateTerminalRequest) -> Any:
         try:
             cwd = self._workspace.resolve(request.cwd or str(self._workspace.root))
         except PathDenied as denied:
