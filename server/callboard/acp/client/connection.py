@@ -10,25 +10,24 @@ import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, cast
 
 from callboard_rpc.common import Mode
 from callboard_rpc.errors import CallboardError
 
 from ...rpc import codec
 from ...sessions.profiles import Profile
-from ..contract import content, server, services, sessions, tool_calls, updates
+from ..contract import content, server, sessions, updates
 from ..contract.convert import structure_lenient
 from ..peer import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
-    Incoming,
     Peer,
     PeerClosed,
     PeerError,
-    Served,
 )
+from .desk import NOT_FOUND, Desk, served
 from .failures import HANDSHAKE_S, failure_of
 from .modes import Choices, Setting
 from .process import AgentProcess
@@ -38,7 +37,6 @@ _log = logging.getLogger(__name__)
 STEERING: Final = "_session/steering"
 STEERING_S = 5.0
 """How long it may take to say whether it takes a correction."""
-NOT_FOUND: Final = -32002
 NOT_RESUMED: Final = frozenset({NOT_FOUND, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR})
 """Errors by which agents say that a session cannot be gone on with; a new one can be begun then."""
 
@@ -46,36 +44,6 @@ _KEPT = 200
 """How many updates are kept that come while nobody deals with them."""
 _NOISE_CHARS = 400
 _LONGEST_ID = 1024
-
-
-class Refused(Exception):
-    """A request of the agent that is refused, with the protocol's code."""
-
-    def __init__(self, code: int, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-
-
-class Desk(Protocol):
-    """Who deals with an agent while a turn of its session runs."""
-
-    async def update(self, update: Any) -> None:
-        """Takes an update in; waits while there are many."""
-        ...
-
-    async def permission(
-        self, request: tool_calls.RequestPermissionRequest
-    ) -> tool_calls.RequestPermissionResponse: ...
-
-    async def read_file(
-        self, request: services.ReadTextFileRequest
-    ) -> services.ReadTextFileResponse: ...
-
-    async def write_file(
-        self, request: services.WriteTextFileRequest
-    ) -> services.WriteTextFileResponse: ...
-
-    async def terminal(self, method: str, request: Any) -> Any: ...
 
 
 class Connection:
@@ -104,7 +72,7 @@ class Connection:
         self._swallowing = False
         self._tasks: set[asyncio.Task[None]] = set()
         self.peer = Peer("client", send=self._send, spawn=self._spawn, structure=structure_lenient)
-        self.peer.serve(Served(handlers=self._handlers(), heeds={}, fault=_fault))
+        self.peer.serve(served(self))
 
     # --- the process ---
 
@@ -203,56 +171,6 @@ class Connection:
         else:
             self.unheard.append(told.update)
 
-    def _handlers(self) -> dict[str, Any]:
-        async def permission(_: Incoming, params: tool_calls.RequestPermissionRequest) -> Any:
-            desk = self._desk(params.session_id)
-            if desk is None:
-                outcome = tool_calls.CancelledPermissionOutcome()
-                return tool_calls.RequestPermissionResponse(outcome=outcome)
-            return await desk.permission(params)
-
-        async def read(_: Incoming, params: services.ReadTextFileRequest) -> Any:
-            try:
-                return await self._working(params.session_id).read_file(params)
-            except Refused as refused:
-                if refused.code == NOT_FOUND and self._takes_no_for_a_fault:
-                    return services.ReadTextFileResponse(content="")
-                raise
-
-        async def write(_: Incoming, params: services.WriteTextFileRequest) -> Any:
-            return await self._working(params.session_id).write_file(params)
-
-        async def terminal(incoming: Incoming, params: Any) -> Any:
-            return await self._working(params.session_id).terminal(incoming.method, params)
-
-        async def elicitation(_: Incoming, __: Any) -> Any:
-            return services.ElicitationDeclined()
-
-        terminals = ("create", "output", "wait_for_exit", "kill", "release")
-        return {
-            "session/request_permission": permission,
-            "fs/read_text_file": read,
-            "fs/write_text_file": write,
-            **{f"terminal/{each}": terminal for each in terminals},
-            "elicitation/create": elicitation,
-        }
-
-    @property
-    def _takes_no_for_a_fault(self) -> bool:
-        """Gemini CLI cannot tell a file that is not there from a fault, whatever it is answered, and so could
-        create none."""
-        info = self.hello.agent_info
-        return info is not None and info.name == "gemini-cli"
-
-    def _desk(self, session_id: str) -> Desk | None:
-        return self.desk if session_id == self.session_id else None
-
-    def _working(self, session_id: str) -> Desk:
-        desk = self._desk(session_id)
-        if desk is None:
-            raise Refused(NOT_FOUND, "no turn of this session is under way here")
-        return desk
-
     # --- what is asked of the agent ---
 
     async def initialize(self) -> None:
@@ -264,6 +182,7 @@ class Connection:
                 config_options=server.SessionConfigOptionsCapabilities(boolean=server.Marker()),
                 notices=server.Marker(),
             ),
+            elicitation=server.ElicitationCapabilities(form=server.Marker(), url=server.Marker()),
             meta={"terminal_output": True},
         )
         asked = server.InitializeRequest(
@@ -422,17 +341,6 @@ class Connection:
         return failure_of(
             fault, method, self.profile, self.hello.auth_methods, log_text=self._log_text
         )
-
-
-def _fault(fault: BaseException, method: str) -> dict[str, Any]:
-    match fault:
-        case Refused():
-            return {"code": fault.code, "message": str(fault)}
-        case _ if type(fault).__name__ == "StructureError":
-            return {"code": INVALID_PARAMS, "message": str(fault)[:2_000]}
-        case _:
-            _log.error("%s of an agent failed", method, exc_info=fault)
-            return {"code": INTERNAL_ERROR, "message": f"{method} failed inside of Callboard"}
 
 
 def _version() -> str:

@@ -35,6 +35,7 @@ from .files import Files
 from .ledger import Ledger
 from .own_calls import OwnCalls
 from .prompts import after_a_restart, blocks_of, introduction, past
+from .questions import Questions
 from .service import SQL, ExternalAgents
 from .terminals import Terminals
 from .told import ToldCall
@@ -187,6 +188,7 @@ class _Drive:
             connection,
             self._ledger,
             asking,
+            Questions(turn, self._ledger, owed=connection.owed.append),
             Files(turn, workspace, asking, own),
             Terminals(turn, workspace, self._ledger, asking, own, self._agents.recorded),
             self._correct,

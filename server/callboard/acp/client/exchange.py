@@ -21,11 +21,15 @@ from ...turns import usage as sums
 from ...turns.boundary import anything_superseding
 from ...turns.turn import Progress, Turn
 from ..contract import content, services, tool_calls, updates
-from ..peer import PeerClosed
+from ..peer import INVALID_PARAMS, PeerClosed
 from .asking import Asking
 from .connection import Connection
+from .desk import Refused
+from .eliciting import question_of
 from .files import Files
+from .forms import Unfit
 from .ledger import Ledger, Tracked
+from .questions import Questions
 from .terminals import Terminals
 from .told import ToldCall
 
@@ -56,13 +60,14 @@ class Exchange:
 
     def __init__(
         self, turn: Turn, progress: Progress, connection: Connection, ledger: Ledger, asking: Asking,
-        files: Files, terminals: Terminals, correct: Callable[[], Awaitable[bool]],
+        questions: Questions, files: Files, terminals: Terminals, correct: Callable[[], Awaitable[bool]],
     ) -> None:  # fmt: skip
         self._turn = turn
         self._progress = progress
         self._connection = connection
         self._ledger = ledger
         self._asking = asking
+        self._questions = questions
         self._files = files
         self._terminals = terminals
         self._correct = correct
@@ -150,6 +155,9 @@ class Exchange:
     async def _wind_up(self) -> None:
         """Nothing more comes: every call gets its result."""
         await self._commit_forming()
+        await self._questions.withdraw_all(
+            *(self._cut or ("cancelled", "Its agent does not wait for the answer any more."))
+        )
         for tracked in list(self._calls.values()):
             if not tracked.settled:
                 await self._asking.withdraw(tracked)
@@ -200,6 +208,28 @@ class Exchange:
         answer = self._answer()
         self._items.put_nowait(partial(self._asked, request, answer))
         return await answer
+
+    async def elicit(
+        self, request: services.CreateElicitationRequest
+    ) -> services.CreateElicitationResponse:
+        try:
+            question = question_of(request)
+        except Unfit as unfit:
+            raise Refused(INVALID_PARAMS, str(unfit)) from None
+        if self._questions.is_full:
+            raise Refused(INVALID_PARAMS, "too many questions: wait for answers, or ask in words")
+        answer = self._answer()
+
+        async def ask() -> None:
+            self._silent = False
+            await self._commit_forming()
+            await self._questions.ask(question, answer, fault=self._fault)
+
+        self._items.put_nowait(ask)
+        return await answer
+
+    def elicited(self, elicitation_id: str) -> None:
+        self._items.put_nowait(partial(self._questions.complete, elicitation_id))
 
     def _answer(self) -> "asyncio.Future[Any]":
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -392,6 +422,7 @@ class Exchange:
     def _cancel(self) -> None:
         self._connection.cancel()
         self._asking.cancel()
+        self._questions.cancel()
 
     async def stop(self, *, within_s: float, quietly: bool) -> None:
         """The turn ends. The agent is told, and has the time to come to its own end; then it is ended. `quietly`:
@@ -420,6 +451,7 @@ class Exchange:
         """Nothing of the turn is left running."""
         self._room.set()
         await self._asking.close()
+        await self._questions.close()
         for answer in list(self._waiting):
             answer.cancel()
         await self._terminals.close()

@@ -17,7 +17,7 @@ from ...turns.turn import Turn
 from ..contract import services
 from ..peer import INVALID_PARAMS
 from .asking import Asking
-from .connection import NOT_FOUND, Refused
+from .desk import NOT_FOUND, Refused
 from .own_calls import OwnCalls
 
 

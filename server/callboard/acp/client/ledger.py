@@ -249,6 +249,19 @@ class Ledger:
         await self._turn.log.transact(write)
         self._turn.live.touch()
 
+    async def withdraw(self, call: Call, status: ToolStatus, why: str) -> None:
+        """Takes back what a call asks, and commits its result, unless it has one."""
+        grant, caller = self._turn.live.grant, self._turn.caller
+
+        def write(tx: Transaction) -> None:
+            assert_fence(tx, grant)
+            caller.take_back(tx, call, why)
+            if tx.one(TURN_SQL["is_open"], call.call_id) is not None:
+                caller.write_result(tx, settled_as(call, status, why))
+
+        await self._turn.log.transact(write)
+        self._turn.live.touch()
+
     # --- besides ---
 
     async def append(self, *events: Any) -> None:
