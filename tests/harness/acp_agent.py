@@ -92,11 +92,11 @@ class Agent:
             if method == "session/prompt":
                 threading.Thread(target=self.prompt, args=(message,), daemon=True).start()
                 continue
-            self.put({"id": message["id"], "result": self.result(method)})
+            self.put({"id": message["id"], "result": self.result(method, message["params"])})
             for action in SCENE.get("after", {}).get(method, ()):
                 self.play(action)
 
-    def result(self, method: str) -> Any:
+    def result(self, method: str, params: dict[str, Any]) -> Any:
         match method:
             case "initialize":
                 return {
@@ -108,6 +108,12 @@ class Agent:
                 }
             case "session/new":
                 return {"sessionId": SESSION, **SCENE.get("opened", {})}
+            case "session/set_config_option":
+                options = SCENE.get("opened", {}).get("configOptions", [])
+                for option in options:
+                    if option["id"] == params["configId"]:
+                        option["currentValue"] = params["value"]
+                return {"configOptions": options}
             case _:
                 return SCENE.get("opened", {}) if method.startswith("session/") else {}
 

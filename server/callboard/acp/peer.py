@@ -161,7 +161,7 @@ class Peer:
         finally:
             if self._asked.pop(request_id, None) is not None:
                 self.notify(CANCEL_REQUEST, {"requestId": request_id})
-        return result if plain else self._result(method, result)
+        return result if plain else self.result_of(method, result)
 
     def close(self, reason: str) -> None:
         """Sends nothing any more, fails what was asked, cancels what runs."""
@@ -321,7 +321,8 @@ class Peer:
             return params
         return self._structure(params, entry.params)
 
-    def _result(self, method: str, result: Any) -> Any:
+    def result_of(self, method: str, result: Any) -> Any:
+        """A result as it came, of the class that `METHODS` names. Raises `PeerError`."""
         entry = METHODS.get(method)
         if entry is None or entry.result is None:
             return result

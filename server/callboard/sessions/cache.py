@@ -167,7 +167,7 @@ _STATE_TYPES = frozenset(
     {
         "session_created", "agent_spawned", "session_updated", "session_archived", "session_unarchived",
         "session_closed", "mode_changed", "model_changed", "member_added", "member_removed",
-        "room_host_changed",
+        "room_host_changed", "external_options",
     }
 )  # fmt: skip
 
