@@ -185,6 +185,31 @@ class Agent:
                     for _ in range(value):
                         block = {"type": "text", "text": "x" * 1000}
                         self.update({"sessionUpdate": "agent_message_chunk", "content": block})
+                case "calls":
+                    for number in range(value["count"]):
+                        parts = [
+                            {
+                                "type": "content",
+                                "content": {"type": "text", "text": "y" * value["bytes"]},
+                            }
+                        ]
+                        told = {"toolCallId": f"c{number}", "title": "A call", "kind": "read"}
+                        self.update(
+                            {
+                                "sessionUpdate": "tool_call",
+                                **told,
+                                "status": value.get("status", "completed"),
+                                "content": parts,
+                                "rawOutput": {"o": "z" * value["bytes"]},
+                            }
+                        )
+                case "many":
+                    params = {"sessionId": SESSION, "update": value["update"]}
+                    line = json.dumps(
+                        {"jsonrpc": "2.0", "method": "session/update", "params": params}
+                    )
+                    for _ in range(value["count"] // 1_000):
+                        self.raw("\n".join([line] * 1_000))
                 case "until_cancelled":
                     self.cancelled.wait()
                     return "cancelled" if value else None

@@ -7,7 +7,6 @@ or answer with errors that are texts. What can be understood is; the rest is pas
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
@@ -28,6 +27,8 @@ from ..peer import (
     PeerClosed,
     PeerError,
 )
+from .backlog import Backlog
+from .bounds import bounded
 from .desk import NOT_FOUND, Desk, served
 from .failures import HANDSHAKE_S, failure_of
 from .modes import Choices, Setting
@@ -44,6 +45,9 @@ NOT_RESUMED: Final = frozenset({NOT_FOUND, METHOD_NOT_FOUND, INVALID_PARAMS, INT
 
 _KEPT = 200
 """How many updates are kept that come while nobody deals with them."""
+_KEPT_BYTES = 8 * 1024 * 1024
+_BREATH = 50
+"""How many lines are read before others have their turn."""
 _NOISE_CHARS = 400
 _LONGEST_ID = 1024
 
@@ -58,7 +62,7 @@ class Connection:
         self.session_id: str | None = None
         self.choices = Choices()
         self.desk: Desk | None = None
-        self.unheard: deque[Any] = deque(maxlen=_KEPT)
+        self.unheard = Backlog(_KEPT, _KEPT_BYTES)
         self.through: int = 0
         """The seq through which the agent was told, in the session that it has now."""
         self.fresh = True
@@ -75,6 +79,7 @@ class Connection:
         self._log_text = log_text
         self._process: AgentProcess | None = None
         self._swallowing = False
+        self._read_lines = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self.peer = Peer("client", send=self._send, spawn=self._spawn, structure=structure_lenient)
         self.peer.serve(served(self))
@@ -144,7 +149,10 @@ class Connection:
         if message is None:
             return
         if message.get("method") == "session/update" and "id" not in message:
-            await self._update(message.get("params"))
+            await self._update(message.get("params"), len(line))
+            self._read_lines += 1
+            if self._read_lines % _BREATH == 0:
+                await asyncio.sleep(0)
             return
         self.peer.take(message)
         # what was asked begins before what comes behind it is looked at
@@ -158,7 +166,7 @@ class Connection:
             return None
         return cast("dict[str, Any]", message)
 
-    async def _update(self, params: Any) -> None:
+    async def _update(self, params: Any, size: int) -> None:
         try:
             told: updates.SessionNotification = structure_lenient(
                 params, updates.SessionNotification
@@ -170,11 +178,14 @@ class Connection:
             return
         if self._swallowing:
             return
-        self.choices.heed(told.update)
+        update = bounded(told.update)
+        if update is None:
+            return
+        self.choices.heed(update)
         if self.desk is not None and self.session_id is not None:
-            await self.desk.update(told.update)
+            await self.desk.update(update, size)
         else:
-            self.unheard.append(told.update)
+            self.unheard.add(update, size)
 
     # --- what is asked of the agent ---
 

@@ -22,8 +22,8 @@ class Refused(Exception):
 class Desk(Protocol):
     """Who deals with an agent while a turn of its session runs."""
 
-    async def update(self, update: Any) -> None:
-        """Takes an update in; waits while there are many."""
+    async def update(self, update: Any, size: int) -> None:
+        """Takes an update in, of `size` bytes; waits while there is much."""
         ...
 
     async def permission(

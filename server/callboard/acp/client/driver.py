@@ -219,8 +219,7 @@ class _Drive:
             Terminals(turn, workspace, self._ledger, asking, own, self._agents.recorded),
             self._correct,
         )
-        unheard = list(connection.unheard)
-        connection.unheard.clear()
+        unheard = connection.unheard.take()
         if not connection.fresh:
             await exchange.catch_up(unheard)
         connection.desk = exchange
@@ -250,7 +249,7 @@ class _Drive:
     async def _next(self, connection: Connection) -> _Said:
         """All that was said to the agent since it was told the last time."""
         turn, driving = self._turn, self._driving
-        transcript = await self._agents.cache.transcript(turn.live.session_id)
+        transcript = await self._agents.cache.transcript(turn.live.session_id, calls=False)
         speaker = driving.speaker
         since = max(connection.through, self._told_through)
         if (

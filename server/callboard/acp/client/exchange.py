@@ -23,6 +23,7 @@ from ...turns.turn import Progress, Turn
 from ..contract import content, services, tool_calls, updates
 from ..peer import INVALID_PARAMS, PeerClosed
 from .asking import Asking
+from .bounds import bounded_call
 from .connection import Connection
 from .desk import Refused
 from .eliciting import question_of
@@ -31,7 +32,7 @@ from .forms import Unfit
 from .ledger import Ledger, Tracked
 from .questions import Questions
 from .terminals import Terminals
-from .told import ToldCall
+from .told import ToldCall, size_of
 
 _log = logging.getLogger(__name__)
 
@@ -41,7 +42,15 @@ FORMING_S = 0.3
 """How long a call may be told without its input before it is in the log as it is."""
 _MANY = 500
 """How many updates may wait; then nothing more is read of the agent until fewer do."""
+_MANY_BYTES = 4 * 1024 * 1024
+"""How much of them may wait."""
+_BREATH = 50
+"""How many are dealt with before others have their turn."""
 _MOST_CALLS = 5_000
+_MOST_OPEN_BYTES = 64 * 1024 * 1024
+"""How much may be told of calls that are not over."""
+_MOST_BESIDES = 2_000
+"""How many plans and notices of one prompt are in the log."""
 
 _SILENT = "The agent said nothing"
 _SILENT_WHY = "It has ended its answer without a word. Some agents do that when their model fails; their own log may say more."
@@ -73,6 +82,9 @@ class Exchange:
         self._correct = correct
         self._items: asyncio.Queue[Item | None] = asyncio.Queue()
         self._room = asyncio.Event()
+        self._waiting_bytes = 0
+        self._besides = 0
+        self._open_bytes = 0
         self._calls: dict[str, Tracked] = {}
         self._forming: list[Tracked] = []
         self._flush: asyncio.TimerHandle | None = None
@@ -95,6 +107,7 @@ class Exchange:
         that was said meanwhile. Raises `CallboardError` for an agent that fails, and whatever the log does."""
         self._answered = self._failed = self._cut = self._size = None
         self._silent = True
+        self._besides = 0
         self._progress.iterations += 1
         self._ledger.begin_anew()
         self._working = asyncio.get_running_loop().create_task(
@@ -128,10 +141,14 @@ class Exchange:
         asked.add_done_callback(lambda done: self._items.put_nowait(partial(self._end, done)))
         watch = loop.create_task(self._watch_for_corrections())
         try:
+            done = 0
             while (item := await self._items.get()) is not None:
-                if self._items.qsize() < _MANY:
-                    self._room.set()
                 await item()
+                if not self._is_full:
+                    self._room.set()
+                done += 1
+                if done % _BREATH == 0:
+                    await asyncio.sleep(0)
             await self._wind_up()
         finally:
             for task in (asked, watch):
@@ -163,6 +180,7 @@ class Exchange:
                 await self._asking.withdraw(tracked)
                 await self._ledger.settle(tracked, *self._left_open())
         self._calls.clear()
+        self._open_bytes = 0
         self._asking.forget()
         if self._cut is not None and self._cut[0] == "superseded":
             await self._ledger.say_so_far()
@@ -182,31 +200,46 @@ class Exchange:
             return "cancelled", "Cancelled by its agent; what it did until then stands."
         return "error", "The agent has ended its answer without saying what came of this call."
 
-    async def catch_up(self, updates: Iterable[Any]) -> None:
+    async def catch_up(self, updates: Iterable[tuple[Any, int]]) -> None:
         """Takes in what the agent has told while no turn was under way."""
-        for update in updates:
-            await self._take(update)
+        for update, size in updates:
+            await self._take(update, size)
         await self._commit_forming()
         for tracked in self._calls.values():
             await self._ledger.settle(tracked, "error", "Its agent has not said what came of it.")
         self._calls.clear()
+        self._open_bytes = 0
         await self._ledger.say_so_far()
 
     # --- the desk ---
 
-    async def update(self, update: Any) -> None:
-        self._items.put_nowait(partial(self._take, update))
-        if self._items.qsize() >= _MANY and self._working is not None:
+    async def update(self, update: Any, size: int) -> None:
+        self._waiting_bytes += size
+
+        async def take() -> None:
+            self._waiting_bytes -= size
+            await self._take(update, size)
+
+        self._items.put_nowait(take)
+        if self._is_full and self._working is not None:
             self._room.clear()
             room = asyncio.ensure_future(self._room.wait())
             await asyncio.wait({room, self._working}, return_when=asyncio.FIRST_COMPLETED)
             room.cancel()
 
+    @property
+    def _is_full(self) -> bool:
+        return self._items.qsize() >= _MANY or self._waiting_bytes >= _MANY_BYTES
+
     async def permission(
         self, request: tool_calls.RequestPermissionRequest
     ) -> tool_calls.RequestPermissionResponse:
+        call = bounded_call(request.tool_call)
+        if call is None:
+            raise Refused(INVALID_PARAMS, "toolCall.toolCallId: is empty, or too long")
         answer = self._answer()
-        self._items.put_nowait(partial(self._asked, request, answer))
+        asked = attrs.evolve(request, tool_call=call)
+        self._items.put_nowait(partial(self._asked, asked, answer))
         return await answer
 
     async def elicit(
@@ -238,10 +271,10 @@ class Exchange:
         return answer
 
     async def _asked(self, request: tool_calls.RequestPermissionRequest, answer: Any) -> None:
-        tracked = self._known(request.tool_call)
+        tracked = self._known(request.tool_call, size_of(request.tool_call))
         if tracked.settled:  # it is asked about once more: that is another call
             tracked = self._track(ToldCall(tool_call_id=tracked.told.tool_call_id))
-            tracked.told.merge(request.tool_call)
+            self._merge(tracked, request.tool_call, size_of(request.tool_call))
         if tracked.call is None:
             await self._commit_forming(but=tracked)
         await self._asking.ask(tracked, request, answer, fault=self._fault)
@@ -284,7 +317,7 @@ class Exchange:
 
     # --- what it tells ---
 
-    async def _take(self, update: Any) -> None:
+    async def _take(self, update: Any, size: int) -> None:
         self._turn.live.touch()
         match update:
             case updates.AgentMessageChunk(content=block, message_id=message_id):
@@ -292,21 +325,24 @@ class Exchange:
             case updates.AgentThoughtChunk(content=block, message_id=message_id):
                 await self._speak(block, None, thought=True)
             case updates.ToolCall() | updates.ToolCallChanged():
-                await self._call(update)
+                await self._call(update, size)
             case updates.Plan(entries=entries):
                 plan = tuple(
                     PlanEntry(content=e.content, status=e.status, priority=e.priority)
-                    for e in entries[:200]
+                    for e in entries
                 )
-                await self._ledger.append(PlanUpdated(entries=plan))
+                await self._tell(PlanUpdated(entries=plan))
             case updates.UsageUpdate():
                 self._size = update
             case updates.Notice(severity=severity, title=title, description=description):
-                await self._ledger.append(
-                    Notice(severity=severity, title=title, description=description)
-                )
+                await self._tell(Notice(severity=severity, title=title, description=description))
             case _:
                 pass
+
+    async def _tell(self, event: PlanUpdated | Notice) -> None:
+        self._besides += 1
+        if self._besides <= _MOST_BESIDES:
+            await self._ledger.append(event)
 
     async def _speak(self, block: Any, message_id: str | None, *, thought: bool) -> None:
         self._silent = False
@@ -322,14 +358,24 @@ class Exchange:
         elif not thought:
             self._ledger.show(block)
 
-    def _known(self, update: Any) -> Tracked:
+    def _known(self, update: Any, size: int) -> Tracked:
         """The call that an update is about; one that nobody has told of yet begins with it."""
         tracked = self._calls.get(update.tool_call_id)
         if tracked is None:
             tracked = self._track(ToldCall(tool_call_id=update.tool_call_id))
         if not tracked.settled:
-            tracked.told.merge(update)
+            self._merge(tracked, update, size)
         return tracked
+
+    def _merge(self, tracked: Tracked, update: Any, size: int) -> None:
+        before = tracked.told.weight
+        tracked.told.merge(update, size)
+        self._open_bytes += tracked.told.weight - before
+        if self._open_bytes > _MOST_OPEN_BYTES:
+            raise CallboardError(
+                "limitReached",
+                f"the agent has told more than {_MOST_OPEN_BYTES} bytes of calls that are not over",
+            )
 
     def _track(self, told: ToldCall) -> Tracked:
         if len(self._calls) >= _MOST_CALLS:
@@ -341,9 +387,10 @@ class Exchange:
         self._forming.append(tracked)
         return tracked
 
-    async def _call(self, update: Any) -> None:
-        tracked = self._known(update)
+    async def _call(self, update: Any, size: int) -> None:
+        tracked = self._known(update, size)
         if tracked.settled:
+            self._forget(tracked)
             return
         told = tracked.told
         over = told.status in ("completed", "failed")
@@ -361,6 +408,11 @@ class Exchange:
             await self._asking.withdraw(tracked)
             cancelled = told.status == "failed" and self._cut is not None
             await self._ledger.settle(tracked, "cancelled" if cancelled else None)
+            self._forget(tracked)
+
+    def _forget(self, tracked: Tracked) -> None:
+        self._open_bytes -= tracked.told.weight
+        tracked.release()
 
     async def _commit_forming(self, but: Tracked | None = None) -> None:
         """Brings the calls into the log that were told of, in their order; `but` one that is asked about, which

@@ -48,6 +48,12 @@ class Tracked:
     began: float = field(factory=time.monotonic)
     question: "asyncio.Task[None] | None" = None
 
+    def release(self) -> None:
+        """Forgets what was told of a call that is over: an agent may make thousands."""
+        self.told = ToldCall(tool_call_id=self.told.tool_call_id)
+        if self.call is not None:
+            self.call = evolve(self.call, shown={}, arguments=None, preview=None)
+
 
 class Ledger:
     def __init__(self, turn: Turn, progress: Progress, workspace: FolderWorkspace) -> None:
