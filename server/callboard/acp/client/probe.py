@@ -53,7 +53,7 @@ async def _probe(
             async with asyncio.timeout(within_s):
                 await connection.open(
                     cwd=Path(folder),
-                    environment=environment_of(environ, profile.env),
+                    environment=environment_of(environ, profile),
                     mark=f"probe-{os.getpid()}-{profile.name}",
                 )
                 await connection.initialize()
