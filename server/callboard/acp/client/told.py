@@ -181,12 +181,17 @@ class ToldCall:
                 named.append(value)
         return tuple(dict.fromkeys(path for path in named if path.startswith("/")))[:_PLACES]
 
+    @property
+    def diffs(self) -> list[tool_calls.Diff]:
+        """The changes that it tells, as many as are shown."""
+        return self._diffs()[:_PLACES]
+
     def _diffs(self) -> list[tool_calls.Diff]:
         return [each for each in self.content if isinstance(each, tool_calls.Diff)]
 
     @property
     def changes(self) -> tuple[FileChange, ...]:
-        return tuple(_change(each) for each in self._diffs()[:_PLACES])
+        return tuple(_change(each) for each in self.diffs)
 
     @property
     def places(self) -> tuple[Location, ...]:
