@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias, TypeVar, cast
 from attrs import define, field, frozen
 
 from ..rpc import codec
+from ..rpc.asked import PeerError
 from ..rpc.intake import MAX_IN_FLIGHT
 from .contract import convert
 from .contract.methods import CANCEL_REQUEST, METHODS, Side
@@ -32,16 +33,6 @@ OVERLOADED: Final = -31004
 
 class PeerClosed(Exception):
     """The other side is gone; nothing can be asked of it."""
-
-
-class PeerError(Exception):
-    """The other side answered with an error, or with a result of the wrong shape (`INVALID_PARAMS`)."""
-
-    def __init__(self, code: int, message: str, data: Any = None) -> None:
-        super().__init__(f"{message} ({code})")
-        self.code = code
-        self.message = message
-        self.data = data
 
 
 @define(eq=False)

@@ -11,11 +11,11 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
-from callboard_rpc.common import Mode, SessionOption
+from callboard_rpc.common import Mode
 from callboard_rpc.errors import CallboardError
 
 from ...rpc import codec
-from ...sessions.offers import Values, has_options, has_values
+from ...sessions.offers import Values
 from ...sessions.profiles import Profile
 from ..contract import content, server, sessions, updates
 from ..contract.convert import structure_lenient
@@ -31,9 +31,10 @@ from .backlog import Backlog
 from .bounds import bounded
 from .desk import NOT_FOUND, Desk, served
 from .failures import HANDSHAKE_S, failure_of
-from .modes import Choices, Setting
+from .modes import Choices
 from .offering import Models, models_of
 from .process import AgentProcess
+from .settling import Settling
 
 _log = logging.getLogger(__name__)
 
@@ -61,6 +62,7 @@ class Connection:
         self.hello: server.InitializeResponse = server.InitializeResponse(protocol_version=1)
         self.session_id: str | None = None
         self.choices = Choices()
+        self._settling = Settling(profile, self.choices, self._ask_plain)
         self.desk: Desk | None = None
         self.unheard = Backlog(_KEPT, _KEPT_BYTES)
         self.through: int = 0
@@ -74,8 +76,6 @@ class Connection:
         self.spent: float = 0.0
         """What it has cost so far, in its session."""
         self._models: Models | None = None
-        self._set: dict[str, str] = {}
-        """What was set of what a person wants; what the agent does with it since is its own."""
         self._log_text = log_text
         self._process: AgentProcess | None = None
         self._swallowing = False
@@ -297,7 +297,7 @@ class Connection:
 
     def _began(self, session_id: str, answer: Any) -> None:
         self.session_id = session_id
-        self._set = {}
+        self._settling.begin(session_id)
         self.choices.begin(answer.modes, answer.config_options, self._models)
 
     async def prompt(self, blocks: Sequence[content.ContentBlock]) -> dict[str, Any]:
@@ -328,84 +328,16 @@ class Connection:
         return True
 
     async def settle(self, mode: Mode, wanted: Values) -> None:
-        """Brings the agent's session into a mode that fits ours, and sets what a person wants of it, once. Raises
-        `CallboardError` for what it does not have, or take."""
-        choices = self.choices
-        told = choices.offered(self.profile.name)
-        for option_id, value in wanted.items():
-            if self._set.get(option_id) != value:
-                self._must_have(told, option_id, value)
-        choices.chosen = None if choices.mode_option is None else wanted.get(choices.mode_option)
-        await self._bring(mode)
-        for option_id, value in wanted.items():
-            if option_id == choices.mode_option or self._set.get(option_id) == value:
-                continue
-            if not any(each.option_id == option_id and each.value == value for each in told):
-                await self._put(choices.setting(option_id, value))
-            self._set[option_id] = value
+        """Brings the agent's session into a mode that fits ours, and sets what a person wants of it. Raises
+        `CallboardError`."""
+        await self._settling.settle(mode, wanted)
 
-    def _must_have(self, told: Sequence[SessionOption], option_id: str, value: str) -> None:
-        option = next((each for each in told if each.option_id == option_id), None)
-        if option is not None and value in [each.value for each in option.values]:
-            return
-        what = f"{option_id} {value!r}; " if option else f"option {option_id!r}; "
-        has = has_values(option) if option else has_options(told)
-        raise CallboardError(
-            "modelUnavailable",
-            f"the agent {self.profile.name!r} has no {what}{has}. Set another, or null, with session/update",
-        )
-
-    async def _bring(self, mode: Mode) -> None:
-        wanted = self.choices.wanted(mode)
-        if not isinstance(wanted, Setting):
-            self.choices.was_brought(None, mode)
-            return
+    async def _ask_plain(self, method: str, params: Any) -> Any:
+        """The answer as it came. Raises `CallboardError`."""
         try:
-            await self._put(wanted)
-        except CallboardError as fault:
-            if mode == "work" and wanted.value == self.choices.chosen:
-                raise
-            _log.info("agent %s stays in its mode: %s", self.profile.name, fault)
-            return
-        self.choices.was_brought(wanted, mode)
-
-    async def _put(self, setting: Setting) -> None:
-        """Sets something of the agent's session. Raises `CallboardError`."""
-        assert self.session_id is not None
-        asked: Any
-        if setting.config_id is not None:
-            method = "session/set_config_option"
-            switch = setting.is_switch
-            asked = sessions.SetSessionConfigOptionRequest(
-                session_id=self.session_id,
-                config_id=setting.config_id,
-                value=setting.value == "true" if switch else setting.value,
-                type="boolean" if switch else None,
-            )
-        elif setting.is_model:
-            method = "session/set_model"
-            asked = {"sessionId": self.session_id, "modelId": setting.value}
-        else:
-            method = "session/set_mode"
-            asked = sessions.SetSessionModeRequest(
-                session_id=self.session_id, mode_id=setting.value
-            )
-        try:
-            answer = await self.peer.request(method, asked, timeout_s=HANDSHAKE_S, plain=True)
+            return await self.peer.request(method, params, timeout_s=HANDSHAKE_S, plain=True)
         except (PeerError, PeerClosed, TimeoutError) as fault:
             raise self.failure(fault, method) from None
-        self.choices.now_is(setting)
-        if isinstance(answer, dict) and "configOptions" in answer:
-            self._heed_options(cast("dict[str, Any]", answer))
-
-    def _heed_options(self, answer: dict[str, Any]) -> None:
-        """An agent tells all of its options when one is set: others may be different then."""
-        try:
-            told = structure_lenient(answer, sessions.SetSessionConfigOptionResponse)
-        except Exception as fault:
-            _log.info("agent %s told options that cannot be read: %s", self.profile.name, fault)
-            return
-        self.choices.heed(updates.ConfigOptionUpdate(config_options=told.config_options))
 
     def cancel(self) -> None:
         if self.session_id is not None:

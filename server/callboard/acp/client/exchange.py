@@ -8,11 +8,11 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import attrs
 
-from callboard_rpc.common import ToolStatus, Usage
+from callboard_rpc.common import ToolStatus
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import Notice, PlanEntry, PlanUpdated
 
@@ -33,6 +33,7 @@ from .ledger import Ledger, Tracked
 from .questions import Questions
 from .terminals import Terminals
 from .told import ToldCall, size_of
+from .used import used_of
 
 _log = logging.getLogger(__name__)
 
@@ -187,7 +188,9 @@ class Exchange:
         self._ledger.hush()
         if self._silent and self._failed is None and self._cut is None:
             await self._ledger.notice(_SILENT, _SILENT_WHY)
-        used = self._used()
+        used, self._connection.spent = used_of(
+            self._answered or {}, self._size, self._connection.spent
+        )
         self._ledger.answer.usage = used
         self._progress.usage = sums.add(self._progress.usage, used)
 
@@ -426,30 +429,6 @@ class Exchange:
             await self._ledger.commit(formed)
             self._spoke_as = None
 
-    # --- what it used ---
-
-    def _used(self) -> Usage:
-        told: Any = (self._answered or {}).get("usage")
-        counts = cast("dict[str, Any]", told) if isinstance(told, dict) else {}
-        usage = Usage(
-            requests=1,
-            input_tokens=_count(counts.get("inputTokens")),
-            output_tokens=_count(counts.get("outputTokens")),
-            cache_read_tokens=_count(counts.get("cachedReadTokens")),
-            cache_write_tokens=_count(counts.get("cachedWriteTokens")),
-            reasoning_tokens=_count(counts.get("thoughtTokens")),
-            partial=not counts,
-        )
-        size = self._size
-        if size is None:
-            return usage
-        usage = attrs.evolve(usage, context_tokens=_count(size.used))
-        if size.cost is None or not 0 <= size.cost.amount < 1e9:
-            return usage
-        before, self._connection.spent = self._connection.spent, size.cost.amount
-        cost = max(0.0, size.cost.amount - before)
-        return attrs.evolve(usage, cost=cost, currency=size.cost.currency[:16])
-
     # --- corrections, and the end ---
 
     async def _watch_for_corrections(self) -> None:
@@ -507,7 +486,3 @@ class Exchange:
         for answer in list(self._waiting):
             answer.cancel()
         await self._terminals.close()
-
-
-def _count(value: Any) -> int | None:
-    return value if type(value) is int and 0 <= value < 2**40 else None
