@@ -215,6 +215,30 @@ class ForkedFrom:
 
 
 @frozen(kw_only=True)
+class OptionValue:
+    """One value that an option can have, and what it is called."""
+
+    value: str
+    name: str
+    description: str | None = None
+
+
+@frozen(kw_only=True)
+class SessionOption:
+    """Something that an agent which is a program of its own lets its session be set to: its model, its mode, and
+    whatever else it has. `category` is ``model``, ``mode`` or ``thought_level`` where it is one of these. A switch has
+    the values ``true`` and ``false``."""
+
+    profile: str
+    option_id: str
+    name: str
+    value: str
+    values: tuple[OptionValue, ...]
+    category: str | None = None
+    description: str | None = None
+
+
+@frozen(kw_only=True)
 class Usage:
     """Tokens and cost. Absent means unknown, which is never the same as zero.
 

@@ -32,6 +32,7 @@ from .common import (
     RuleId,
     ScheduleId,
     SessionId,
+    SessionOption,
     TaskId,
     ToolEffect,
     ToolKind,
@@ -847,6 +848,15 @@ class ExternalSession:
 
 
 @frozen(kw_only=True)
+class ExternalOptions:
+    """All that the agent `profile`, a program of its own, lets its session be set to, and what it is set to, as the
+    agent has told; replaces what it has told before."""
+
+    profile: str
+    options: tuple[SessionOption, ...]
+
+
+@frozen(kw_only=True)
 class Notice:
     """Something for the person that is no part of the conversation: what an agent did not say, or what was done
     for want of something better. Not context, wakes nothing."""
@@ -918,6 +928,7 @@ EventData: TypeAlias = (
     | PeerMessageSent
     | PeerMessageDropped
     | ExternalSession
+    | ExternalOptions
     | Notice
 )
 
@@ -983,6 +994,7 @@ EVENT_TYPES: dict[str, type[Any]] = {
     "peer_message_sent": PeerMessageSent,
     "peer_message_dropped": PeerMessageDropped,
     "external_session": ExternalSession,
+    "external_options": ExternalOptions,
     "notice": Notice,
 }
 

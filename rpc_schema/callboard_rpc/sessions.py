@@ -16,6 +16,7 @@ from .common import (
     MessageId,
     Mode,
     SessionId,
+    SessionOption,
     SessionStatus,
     TurnId,
     TurnOutcome,
@@ -67,6 +68,8 @@ class Session:
     forked_from: ForkedFrom | None = None
     members: tuple[str, ...] = ()
     """The agents of a room."""
+    options: tuple[SessionOption, ...] = ()
+    """What its agents that are programs of their own let it be set to, as far as they have told; not in lists."""
 
 
 @frozen(kw_only=True)
@@ -230,7 +233,11 @@ class SessionUpdateParams:
 
     `if_unchanged_since` is the `headSeq` of the session as it was read: when its title, pin, metadata, effort or
     burst budget were changed after that, nothing is changed now (sessionChanged). So who reads metadata, adds to
-    them and writes them back loses nothing that others wrote meanwhile: read again, and try again."""
+    them and writes them back loses nothing that others wrote meanwhile: read again, and try again.
+
+    `options` are those of `Session.options`, by their ids (as ``AGENT/ID`` where several agents of a room have one of
+    that id), each with the value that it is to have; null leaves it to the agent. They hold from the next prompt on, and
+    are set again when the agent is started again."""
 
     session_id: SessionId
     title: str | Unset | None = UNSET
@@ -241,6 +248,7 @@ class SessionUpdateParams:
     burst_budget: int | Unset | None = UNSET
     if_unchanged_since: int | None = None
     effort: Effort | Unset | None = UNSET
+    options: Json | Unset = UNSET
     idempotency_key: str | None = None
     meta: Json | None = None
 

@@ -51,6 +51,7 @@ from .sessions.inbox import projection as inbox_projection
 from .sessions.inbox import runs as inbox_runs
 from .sessions.inbox.service import Inbox
 from .sessions.offered import Offered
+from .sessions.offers import patch_of
 from .sessions.opened import OpenedSessions
 from .sessions.permissions import suggestion
 from .sessions.presence import Presence
@@ -158,6 +159,16 @@ class Host:
 
     def profiles_for(self, cwd: str) -> ProfileBook:
         return self.environment.profiles_for(cwd)
+
+    async def options_patch(
+        self, session_id: str, options: Mapping[str, Any]
+    ) -> dict[str, dict[str, str | None]]:
+        """What `options` set at the agents of a session. Raises sessionNotFound, and what `patch_of` does."""
+        state = await self.cache.state(session_id)
+        book = self.profiles_for(state.cwd)
+        found = [book.profiles.get(name) for name in state.members or (state.profile,)]
+        agents = [each.name for each in found if each is not None and each.kind == "acp"]
+        return patch_of(state.offers, agents, options)
 
     def spawn(self, run: Callable[[], Awaitable[None]], name: str) -> None:
         """A task of the host; see `Tasks.spawn`."""

@@ -67,7 +67,7 @@ class Agent:
                 self.cancelled.set()
             elif message["method"] == "_session/steering":
                 self.steered.put("".join(b.get("text", "") for b in message["params"]["prompt"]))
-                self.put({"id": message["id"], "result": {}})
+                self.put({"id": message["id"], "result": SCENE.get("steering", {"outcome": "injected"})})
             else:
                 self.inbox.put(message)
         if not SCENE.get("outlives_its_input"):
@@ -92,11 +92,11 @@ class Agent:
             if method == "session/prompt":
                 threading.Thread(target=self.prompt, args=(message,), daemon=True).start()
                 continue
-            self.put({"id": message["id"], "result": self.result(method)})
+            self.put({"id": message["id"], "result": self.result(method, message["params"])})
             for action in SCENE.get("after", {}).get(method, ()):
                 self.play(action)
 
-    def result(self, method: str) -> Any:
+    def result(self, method: str, params: dict[str, Any]) -> Any:
         match method:
             case "initialize":
                 return {
@@ -108,6 +108,12 @@ class Agent:
                 }
             case "session/new":
                 return {"sessionId": SESSION, **SCENE.get("opened", {})}
+            case "session/set_config_option":
+                options = SCENE.get("opened", {}).get("configOptions", [])
+                for option in options:
+                    if option["id"] == params["configId"]:
+                        option["currentValue"] = params["value"]
+                return {"configOptions": options}
             case _:
                 return SCENE.get("opened", {}) if method.startswith("session/") else {}
 
@@ -179,6 +185,31 @@ class Agent:
                     for _ in range(value):
                         block = {"type": "text", "text": "x" * 1000}
                         self.update({"sessionUpdate": "agent_message_chunk", "content": block})
+                case "calls":
+                    for number in range(value["count"]):
+                        parts = [
+                            {
+                                "type": "content",
+                                "content": {"type": "text", "text": "y" * value["bytes"]},
+                            }
+                        ]
+                        told = {"toolCallId": f"c{number}", "title": "A call", "kind": "read"}
+                        self.update(
+                            {
+                                "sessionUpdate": "tool_call",
+                                **told,
+                                "status": value.get("status", "completed"),
+                                "content": parts,
+                                "rawOutput": {"o": "z" * value["bytes"]},
+                            }
+                        )
+                case "many":
+                    params = {"sessionId": SESSION, "update": value["update"]}
+                    line = json.dumps(
+                        {"jsonrpc": "2.0", "method": "session/update", "params": params}
+                    )
+                    for _ in range(value["count"] // 1_000):
+                        self.raw("\n".join([line] * 1_000))
                 case "until_cancelled":
                     self.cancelled.wait()
                     return "cancelled" if value else None

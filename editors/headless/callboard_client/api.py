@@ -1,7 +1,7 @@
 """The requests of the method table as typed methods, a class for each family."""
 
 import base64
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -308,8 +308,9 @@ class Sessions(SessionHistory):
         model: str | Unset | None = UNSET,
         burst_budget: int | Unset | None = UNSET,
         effort: Effort | Unset | None = UNSET,
+        options: Mapping[str, str | None] | None = None,
     ) -> SessionResult:
-        """What is left out stays, None clears."""
+        """What is left out stays, None clears. `options` are those that agents of other makers have told."""
         params = SessionUpdateParams(
             session_id=session_id,
             title=title,
@@ -319,6 +320,7 @@ class Sessions(SessionHistory):
             model=model,
             burst_budget=burst_budget,
             effort=effort,
+            options=UNSET if options is None else dict(options),
         )
         return await self._call("session/update", params)
 

@@ -245,11 +245,12 @@ class Client:
         until: RunUntil = "turn",
         room: NewRoom | None = None,
         to: str | None = None,
+        options: Mapping[str, str] | None = None,
     ) -> Run:
         """One prompt from start to end, in a new session in `cwd` (default: this process's) or in
         the session `session_id`. Iterate over it, or await its ``result()``. `until` ``rest``, it also
         waits for the agents that were begun meanwhile, and for what they wake. `room` says who takes part in
-        a new session, `to` which of them is asked."""
+        a new session, `to` which of them is asked. `options` are those of an agent of another maker."""
         return Run(
             self,
             prompt,
@@ -265,6 +266,7 @@ class Client:
             until=until,
             room=room,
             to=to,
+            options=options,
         )
 
     # --- life cycle -------------------------------------------------------------------------------

@@ -35,6 +35,8 @@ from .resting import all_told, at_rest, may_bring_rest
 from .rooms import NewRoom
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from .client import Client
     from .stream import EventStream, StreamItem
 
@@ -88,6 +90,7 @@ class Run:
         until: RunUntil,
         room: NewRoom | None = None,
         to: str | None = None,
+        options: Mapping[str, str] | None = None,
     ) -> None:
         self._client = client
         self._prompt = prompt
@@ -102,6 +105,7 @@ class Run:
         self._deltas = deltas
         self._room = room or NewRoom()
         self._to = to
+        self._options = options
         self._session: Session | None = None
         self._stream: EventStream | None = None
         self.event_seq: int | None = None
@@ -228,6 +232,8 @@ class Run:
                 roster=self._room.roster,
                 host=self._room.host,
             )
+            if self._options:
+                answer = await sessions.update(answer.session.session_id, options=self._options)
         else:
             answer = await self._continue(self._session_id)
         self._session = session = answer.session
@@ -266,13 +272,15 @@ class Run:
             raise ClientError(
                 f"session {session_id} has its members already: add others (rooms.add)"
             )
-        if self._title is None and self._model is None and self._mode is None:
+        wanted = (self._title, self._model, self._mode, self._options)
+        if all(each is None for each in wanted):
             return await sessions.get(session_id)
         return await sessions.update(
             session_id,
             title=UNSET if self._title is None else self._title,
             model=UNSET if self._model is None else self._model,
             mode=UNSET if self._mode is None else self._mode,
+            options=self._options,
         )
 
     def _observe(self, event: Event) -> None:

@@ -695,6 +695,12 @@ local M = {}
 ---@field reason "slow"|"store"|"shutdown"|string
 ---@field resumeFrom callboard.Cursor
 
+---All that the agent `profile`, a program of its own, lets its session be set to, and what it is set to, as the
+---agent has told; replaces what it has told before.
+---@class callboard.ExternalOptions
+---@field profile string
+---@field options callboard.SessionOption[]
+
 ---The agent `profile`, a program of its own, is told all that waited for it up to the event `through`. It keeps
 ---that in a session of its own, `agent_session_id`, in which it is asked to go on the next time.
 ---@class callboard.ExternalSession
@@ -1090,6 +1096,12 @@ local M = {}
 ---@class callboard.Notice
 ---@field severity "info"|"warning"|"error"|string
 ---@field title string
+---@field description? string
+
+---One value that an option can have, and what it is called.
+---@class callboard.OptionValue
+---@field value string
+---@field name string
 ---@field description? string
 
 ---The host that runs the session now, and the fence of its run.
@@ -1639,6 +1651,7 @@ local M = {}
 ---@field metadata? table<string, any>
 ---@field forkedFrom? callboard.ForkedFrom
 ---@field members? string[]
+---@field options? callboard.SessionOption[]
 
 ---@class callboard.SessionArchived
 
@@ -1792,6 +1805,18 @@ local M = {}
 ---@field idempotencyKey? string
 ---@field _meta? table<string, any>
 
+---Something that an agent which is a program of its own lets its session be set to: its model, its mode, and
+---whatever else it has. `category` is ``model``, ``mode`` or ``thought_level`` where it is one of these. A switch has
+---the values ``true`` and ``false``.
+---@class callboard.SessionOption
+---@field profile string
+---@field optionId string
+---@field name string
+---@field value string
+---@field values callboard.OptionValue[]
+---@field category? string
+---@field description? string
+
 ---A page of a list. `next_cursor` is null on the last one.
 ---@class callboard.SessionPage
 ---@field data callboard.Session[]
@@ -1912,6 +1937,10 @@ local M = {}
 ---`if_unchanged_since` is the `headSeq` of the session as it was read: when its title, pin, metadata, effort or
 ---burst budget were changed after that, nothing is changed now (sessionChanged). So who reads metadata, adds to
 ---them and writes them back loses nothing that others wrote meanwhile: read again, and try again.
+---
+---`options` are those of `Session.options`, by their ids (as ``AGENT/ID`` where several agents of a room have one of
+---that id), each with the value that it is to have; null leaves it to the agent. They hold from the next prompt on, and
+---are set again when the agent is started again.
 ---@class callboard.SessionUpdateParams
 ---@field sessionId callboard.SessionId
 ---@field title? string
@@ -1922,6 +1951,7 @@ local M = {}
 ---@field burstBudget? integer
 ---@field ifUnchangedSince? integer
 ---@field effort? callboard.Effort
+---@field options? table<string, any>
 ---@field idempotencyKey? string
 ---@field _meta? table<string, any>
 
@@ -2264,6 +2294,7 @@ local M = {}
 ---@field deliveries_dropped callboard.DeliveriesDropped
 ---@field directive callboard.Directive
 ---@field error callboard.Error
+---@field external_options callboard.ExternalOptions
 ---@field external_session callboard.ExternalSession
 ---@field group_message_delivered callboard.GroupMessageDelivered
 ---@field group_message_queued callboard.GroupMessageQueued

@@ -833,6 +833,15 @@ export interface EventReset {
 }
 
 /**
+ * All that the agent `profile`, a program of its own, lets its session be set to, and what it is set to, as the
+ * agent has told; replaces what it has told before.
+ */
+export interface ExternalOptions {
+  profile: string;
+  options: SessionOption[];
+}
+
+/**
  * The agent `profile`, a program of its own, is told all that waited for it up to the event `through`. It keeps
  * that in a session of its own, `agent_session_id`, in which it is asked to go on the next time.
  */
@@ -1306,6 +1315,13 @@ export interface ModelUsage {
 export interface Notice {
   severity: Open<"info" | "warning" | "error">;
   title: string;
+  description?: string | null;
+}
+
+/** One value that an option can have, and what it is called. */
+export interface OptionValue {
+  value: string;
+  name: string;
   description?: string | null;
 }
 
@@ -1959,6 +1975,7 @@ export interface Session {
   metadata?: JsonObject | null;
   forkedFrom?: ForkedFrom | null;
   members?: string[];
+  options?: SessionOption[];
 }
 
 export interface SessionArchived {
@@ -2143,6 +2160,21 @@ export interface SessionMutateParams {
   _meta?: JsonObject | null;
 }
 
+/**
+ * Something that an agent which is a program of its own lets its session be set to: its model, its mode, and
+ * whatever else it has. `category` is ``model``, ``mode`` or ``thought_level`` where it is one of these. A switch has
+ * the values ``true`` and ``false``.
+ */
+export interface SessionOption {
+  profile: string;
+  optionId: string;
+  name: string;
+  value: string;
+  values: OptionValue[];
+  category?: string | null;
+  description?: string | null;
+}
+
 /** A page of a list. `next_cursor` is null on the last one. */
 export interface SessionPage {
   data: Session[];
@@ -2284,6 +2316,10 @@ export interface SessionUnarchived {
  * `if_unchanged_since` is the `headSeq` of the session as it was read: when its title, pin, metadata, effort or
  * burst budget were changed after that, nothing is changed now (sessionChanged). So who reads metadata, adds to
  * them and writes them back loses nothing that others wrote meanwhile: read again, and try again.
+ *
+ * `options` are those of `Session.options`, by their ids (as ``AGENT/ID`` where several agents of a room have one of
+ * that id), each with the value that it is to have; null leaves it to the agent. They hold from the next prompt on, and
+ * are set again when the agent is started again.
  */
 export interface SessionUpdateParams {
   sessionId: SessionId;
@@ -2295,6 +2331,7 @@ export interface SessionUpdateParams {
   burstBudget?: number | null;
   ifUnchangedSince?: number | null;
   effort?: Effort | null;
+  options?: JsonObject;
   idempotencyKey?: string | null;
   _meta?: JsonObject | null;
 }
@@ -2690,6 +2727,7 @@ export interface EventDataByType {
   deliveries_dropped: DeliveriesDropped;
   directive: Directive;
   error: Error;
+  external_options: ExternalOptions;
   external_session: ExternalSession;
   group_message_delivered: GroupMessageDelivered;
   group_message_queued: GroupMessageQueued;
@@ -2757,6 +2795,7 @@ export const EVENT_TYPES: readonly EventType[] = [
   "deliveries_dropped",
   "directive",
   "error",
+  "external_options",
   "external_session",
   "group_message_delivered",
   "group_message_queued",

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias, TypeVar, cast
 from attrs import define, field, frozen
 
 from ..rpc import codec
+from ..rpc.asked import PeerError
 from ..rpc.framing import Head
 from ..rpc.intake import MAX_IN_FLIGHT
 from .contract import convert
@@ -33,16 +34,6 @@ OVERLOADED: Final = -31004
 
 class PeerClosed(Exception):
     """The other side is gone; nothing can be asked of it."""
-
-
-class PeerError(Exception):
-    """The other side answered with an error, or with a result of the wrong shape (`INVALID_PARAMS`)."""
-
-    def __init__(self, code: int, message: str, data: Any = None) -> None:
-        super().__init__(f"{message} ({code})")
-        self.code = code
-        self.message = message
-        self.data = data
 
 
 @define(eq=False)
@@ -162,7 +153,7 @@ class Peer:
         finally:
             if self._asked.pop(request_id, None) is not None:
                 self.notify(CANCEL_REQUEST, {"requestId": request_id})
-        return result if plain else self._result(method, result)
+        return result if plain else self.result_of(method, result)
 
     def close(self, reason: str) -> None:
         """Sends nothing any more, fails what was asked, cancels what runs."""
@@ -326,7 +317,8 @@ class Peer:
             return params
         return self._structure(params, entry.params)
 
-    def _result(self, method: str, result: Any) -> Any:
+    def result_of(self, method: str, result: Any) -> Any:
+        """A result as it came, of the class that `METHODS` names. Raises `PeerError`."""
         entry = METHODS.get(method)
         if entry is None or entry.result is None:
             return result

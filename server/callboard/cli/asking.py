@@ -9,7 +9,7 @@ from attrs import define, frozen
 from rich.console import Console
 
 from callboard_client import Client, PendingApproval
-from callboard_rpc.approvals import Approval, ApprovalOption, FileChangeSubject
+from callboard_rpc.approvals import Approval, ApprovalOption, FileChangeSubject, FormSubject
 from callboard_rpc.common import SessionId
 
 from . import cards
@@ -145,7 +145,7 @@ class Approver:
             self._say(f"left to other clients ({elsewhere}); Ctrl-C cancels the turn", "yellow")
             return
         feedback = None
-        if option.kind.startswith("reject") or approval.kind == "question":
+        if option.kind.startswith("reject") or isinstance(approval.subject, FormSubject):
             feedback = await self._feedback(approval, keyboard)
         self._answer(pending, option, feedback)
 

@@ -1,5 +1,7 @@
 """What is shown of tool calls, diffs, plans and questions."""
 
+from typing import Any, cast
+
 import orjson
 from rich.text import Text
 
@@ -11,7 +13,7 @@ from callboard_rpc.approvals import (
     FormSubject,
     ToolCallSubject,
 )
-from callboard_rpc.common import FileChange
+from callboard_rpc.common import FileChange, Json
 from callboard_rpc.events import Notice, PlanUpdated, ToolCall, ToolResult
 
 from .terminal import block, line
@@ -144,8 +146,28 @@ def _subject(approval: Approval) -> list[Text]:
         case ToolCallSubject(name=name, arguments=arguments):
             written = orjson.dumps(arguments, option=orjson.OPT_INDENT_2).decode()
             return [line(f"    {name}"), block(written, "dim", indent="    ")]
-        case FormSubject(message=message):
-            return [block(message, indent="    ")]
+        case FormSubject(message=message, schema=schema):
+            return [block(message, indent="    "), *_fields(schema)]
+
+
+def _fields(schema: Json) -> list[Text]:
+    """The fields of a form, each with what is known of it."""
+    fields: Any = schema.get("properties")
+    if not isinstance(fields, dict):
+        return []
+    required: Any = schema.get("required") or ()
+    shown: list[Text] = []
+    for name, about in cast("Json", fields).items():
+        told = cast("Json", about) if isinstance(about, dict) else {}
+        values = cast("Json", told.get("items") or told).get("enum") or ()
+        words = [
+            str(told.get("type", "anything")),
+            *(["required"] if name in required else []),
+            *([f"one of {', '.join(map(str, values))}"] if values else []),
+            *([str(told["description"])] if told.get("description") else []),
+        ]
+        shown.append(line(("    " + clean_line(name), "bold"), ("  " + "; ".join(words), "dim")))
+    return shown
 
 
 def rule_line(rule_id: str) -> Text:

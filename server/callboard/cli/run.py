@@ -50,6 +50,7 @@ async def run(
     host: str | None = None,
     to: str | None = None,
     mode: Mode | None = None,
+    option: list[str] | None = None,
     title: str | None = None,
     json: Annotated[bool, Parameter(negative=())] = False,
     approve: Literal["ask", "allow", "deny", "rule"] = "ask",
@@ -93,6 +94,9 @@ async def run(
     mode
         `work`: reads at will, asks before it changes or runs something; `plan` and `ask`: changes
         and runs nothing.
+    option
+        What an agent of another maker is to be set to, as `name=value` (`model=NAME`); may be given several times.
+        `callboard sessions show` tells what it has, once it was started.
     title
         The session's title.
     json
@@ -123,6 +127,7 @@ async def run(
             "--profile is for a new session: one that goes on keeps its own", exit=Exit.USAGE
         )
     room = new_room(member, roster, host, goes_on=session is not None or continue_)
+    options = _options(option or [])
     interrupts = Interrupts()
     code = Exit.CANCELLED
     async with anyio.create_task_group() as tasks:
@@ -149,6 +154,7 @@ async def run(
                 until="rest",
                 room=room,
                 to=to,
+                options=options,
             )
             async with turn:
                 interrupts.scope = None
@@ -156,6 +162,16 @@ async def run(
                 code = await _follow(client, turn, interrupts, approve, timeout, json=json)
         tasks.cancel_scope.cancel()
     return code
+
+
+def _options(given: list[str]) -> dict[str, str]:
+    options: dict[str, str] = {}
+    for each in given:
+        name, equals, value = each.partition("=")
+        if not equals or not name.strip():
+            raise CommandError(f"--option {each!r} is not of the form name=value", exit=Exit.USAGE)
+        options[name.strip()] = value.strip()
+    return options
 
 
 async def _follow(

@@ -162,6 +162,11 @@ def _describe(session: Session) -> None:
     for name, value in facts.items():
         if value:
             console.print(line((f"{name:>8}  ", "dim"), value), soft_wrap=True)
+    for option in session.options:
+        has = ", ".join(each.value for each in option.values)
+        told = line((f"{'option':>8}  ", "dim"), f"{option.option_id}={option.value}")
+        told.append_text(line((f"  of {has}", "dim")))
+        console.print(told, soft_wrap=True)
     console.print()
 
 

@@ -23,6 +23,8 @@ from .transaction import SQL
 _log = logging.getLogger(__name__)
 
 _RECENT = 8_192
+_RECENT_CHARS = 16 * 1024 * 1024
+"""How much data the records may have that are remembered, besides how many there are."""
 _SKIPPED = 5_000
 """More records than this from elsewhere are skipped rather than told one by one."""
 _BREATH_S = 0.01
@@ -50,7 +52,8 @@ class Feed:
         self._reader = store.reader()
         self._version = 0
         self._bell = Bell(store.lock.bell, self._rung, breath_s=_BREATH_S)
-        self._recent: deque[Record] = deque(maxlen=_RECENT)
+        self._recent: deque[Record] = deque()
+        self._recent_chars = 0
         self._listeners: list[Callable[[list[Record]], None]] = []
         self._forgetters: list[Callable[[], None]] = []
         self._moved = asyncio.Event()
@@ -140,6 +143,17 @@ class Feed:
         tail = [self._recent[index] for index in range(-count, 0)]
         return tail if not tail or tail[0].pos == after + 1 else None
 
+    def _remember(self, records: list[Record]) -> None:
+        recent = self._recent
+        recent.extend(records)
+        self._recent_chars += sum(len(record.data) for record in records)
+        while recent and (len(recent) > _RECENT or self._recent_chars > _RECENT_CHARS):
+            self._recent_chars -= len(recent.popleft().data)
+
+    def _forget_recent(self) -> None:
+        self._recent.clear()
+        self._recent_chars = 0
+
     # --- commits ---
 
     def committed(self, records: list[Record]) -> None:
@@ -225,7 +239,7 @@ class Feed:
     def _skip_to(self, pos: int) -> None:
         self._told = pos
         self.head = max(self.head, pos)
-        self._recent.clear()
+        self._forget_recent()
         self._look_anew()
 
     def _look_anew(self) -> None:
@@ -239,8 +253,8 @@ class Feed:
         if not records:
             return
         if any(record.type == "session_deleted" for record in records):
-            self._recent.clear()  # what is deleted is shown to nobody any more
-        self._recent.extend(records)
+            self._forget_recent()  # what is deleted is shown to nobody any more
+        self._remember(records)
         self._told = records[-1].pos
         self.head = max(self.head, self._told)
         self._moves()

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,7 +26,7 @@ from .feed import Feed
 from .ids import IdSource
 from .importing import Scratch
 from .looking import Rows, at_once
-from .record import SELECT, Record
+from .record import OUTLINE, SELECT, Record
 from .scope import APPROVAL_TYPES, Filter
 from .sqlite import sqlite3
 from .store import Store
@@ -229,6 +229,15 @@ class Log:
         """How many records have ``after < pos <= through``; `limit` if there are as many or more."""
         span = paging.Span(after=after, before=through + 1, backwards=False)
         return await self._read(lambda connection: paging.count(connection, filter, span, limit))
+
+    async def outline(self, session_id: str, whole: Collection[str]) -> list[Record]:
+        """All records of a session, in order; only those of the types `whole` with their data."""
+        rows = await self.query(
+            f"{OUTLINE} WHERE session_id = ? ORDER BY seq",
+            orjson.dumps(sorted(whole)).decode(),
+            session_id,
+        )
+        return [Record.of(row) for row in rows]
 
     async def session(self, session_id: str, *, after_seq: int = 0) -> list[Record]:
         """All records of a session above `after_seq`, in order."""

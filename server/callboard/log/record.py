@@ -11,6 +11,11 @@ from callboard_rpc.events import EVENT_TYPES, Event, UnknownData
 _COLUMNS = "pos, session_id, seq, event_id, type, at, actor, turn_id, fence, data"
 SELECT = f"SELECT {_COLUMNS} FROM events"
 """How every query of the log begins; `Record.of` reads its rows."""
+OUTLINE = SELECT.replace(
+    " data FROM",
+    " CASE WHEN type IN (SELECT value FROM json_each(?)) THEN data ELSE '{}' END FROM",
+)
+"""The same with the data of some types only, which are its first parameter, a list in JSON."""
 
 
 class Record:

@@ -22,6 +22,7 @@ from callboard_rpc.server import CallboardOptions, InitializeParams
 from callboard_rpc.version import SUPPORTED_VERSIONS
 
 from . import codec
+from .asked import PeerError
 from .call import Call, Client, LspHooks, Served
 from .dispatcher import Dispatcher
 from .face import LspFace
@@ -37,16 +38,6 @@ logger = logging.getLogger("callboard.rpc")
 
 class ConnectionClosed(Exception):
     """The client is gone, or takes nothing any more; nothing can be asked of it."""
-
-
-class PeerError(Exception):
-    """The client answered a request of ours with an error, or with a result of the wrong shape."""
-
-    def __init__(self, code: int, message: str, data: Any = None) -> None:
-        super().__init__(f"{message} ({code})")
-        self.code = code
-        self.message = message
-        self.data = data
 
 
 @frozen(kw_only=True)

@@ -17,7 +17,7 @@ from ..log.faults import no_session
 from ..log.log import Log
 from ..log.record import Record
 from .state import SessionState, apply
-from .transcript import Transcript
+from .transcript import SPOKEN_TYPES, Transcript
 
 _TRANSCRIPTS = 64
 MAX_DEPTH = 64
@@ -36,7 +36,8 @@ class SessionCache:
     def __init__(self, log: Log) -> None:
         self._log = log
         self._known: dict[str, _Known] = {}
-        self._transcripts: OrderedDict[str, Transcript] = OrderedDict()
+        self._transcripts: OrderedDict[tuple[str, bool], Transcript] = OrderedDict()
+        """By session, and whether its calls are in it."""
         self._reading: list[tuple[str, list[Record]]] = []
         """Sessions that are read just now, each with what is committed meanwhile."""
         log.listen(self._heard)
@@ -58,20 +59,21 @@ class SessionCache:
                     meanwhile.append(record)
             if record.type == "session_deleted":
                 self._known.pop(record.session_id, None)
-                self._transcripts.pop(record.session_id, None)
+                self.forget(record.session_id)
                 continue
             self._follow_state(record)
             if record.type == "session_rewound":
                 # what a summary stood for may be context again: it is made anew when it is needed
-                self._transcripts.pop(record.session_id, None)
+                self.forget(record.session_id)
                 continue
-            transcript = self._transcripts.get(record.session_id)
-            if transcript is not None:
-                if record.seq == transcript.seq + 1:
-                    transcript.apply(record)
-                elif record.seq > transcript.seq:
-                    # another process wrote in between: read anew when it is needed
-                    del self._transcripts[record.session_id]
+            for key in ((record.session_id, True), (record.session_id, False)):
+                transcript = self._transcripts.get(key)
+                if transcript is not None:
+                    if record.seq == transcript.seq + 1:
+                        transcript.apply(record)
+                    elif record.seq > transcript.seq:
+                        # another process wrote in between: read anew when it is needed
+                        del self._transcripts[key]
 
     def _follow_state(self, record: Record) -> None:
         known = self._known.get(record.session_id)
@@ -93,7 +95,7 @@ class SessionCache:
         known = self._known.get(session_id)
         if known is not None:
             return known.state
-        records = await self._records(session_id)
+        records = await self._records(session_id, _STATE_TYPES | {"message"})
         state: SessionState | None = None
         for record in records:
             if _tells(record, state):
@@ -118,13 +120,18 @@ class SessionCache:
             modes.append((await self.state(each)).mode)
         return modes
 
-    async def _records(self, session_id: str) -> list[Record]:
-        """All records of a session, those too that were committed while it was read."""
+    async def _records(self, session_id: str, whole: frozenset[str] | None = None) -> list[Record]:
+        """All records of a session, those too that were committed while it was read; `whole` are the types whose data
+        are needed, if not all are."""
         while True:
             meanwhile: list[Record] = []
             self._reading.append((session_id, meanwhile))
             try:
-                records = await self._log.session(session_id)
+                records = (
+                    await self._log.session(session_id)
+                    if whole is None
+                    else await self._log.outline(session_id, whole)
+                )
             finally:
                 self._reading = [each for each in self._reading if each[1] is not meanwhile]
             seq = records[-1].seq if records else 0
@@ -135,13 +142,13 @@ class SessionCache:
                 return records + later
             # another process wrote in between
 
-    async def transcript(self, session_id: str) -> Transcript:
-        """The session's transcript, large values whole. What other processes wrote since shows by a
+    async def transcript(self, session_id: str, *, calls: bool = True) -> Transcript:
+        """The session's transcript, large values whole; without its calls, only what was said. What other processes wrote since shows by a
         gap in the seqs of the next record of our own, and is then read anew."""
-        transcript = self._transcripts.get(session_id)
+        transcript = self._transcripts.get((session_id, calls))
         if transcript is None:
-            transcript = await self._load(session_id)
-        self._transcripts.move_to_end(session_id)
+            transcript = await self._load(session_id, calls=calls)
+        self._transcripts.move_to_end((session_id, calls))
         while transcript.large:
             record = transcript.large[0]
             whole = structure_lenient(await self._log.whole(record), EVENT_TYPES[record.type])
@@ -151,23 +158,25 @@ class SessionCache:
                 del transcript.large[0]
         return transcript
 
-    async def _load(self, session_id: str) -> Transcript:
-        transcript = Transcript.of(await self._records(session_id))
-        self._transcripts[session_id] = transcript
+    async def _load(self, session_id: str, *, calls: bool) -> Transcript:
+        records = await self._records(session_id, None if calls else SPOKEN_TYPES)
+        transcript = Transcript.of(records, calls=calls)
+        self._transcripts[session_id, calls] = transcript
         while len(self._transcripts) > _TRANSCRIPTS:
             self._transcripts.popitem(last=False)
         return transcript
 
     def forget(self, session_id: str) -> None:
         """Drops the transcript of a session that is not running any more."""
-        self._transcripts.pop(session_id, None)
+        for calls in (True, False):
+            self._transcripts.pop((session_id, calls), None)
 
 
 _STATE_TYPES = frozenset(
     {
         "session_created", "agent_spawned", "session_updated", "session_archived", "session_unarchived",
         "session_closed", "mode_changed", "model_changed", "member_added", "member_removed",
-        "room_host_changed",
+        "room_host_changed", "external_options",
     }
 )  # fmt: skip
 

@@ -55,11 +55,15 @@ class Permits:
         verdict = await self.judge_again(tool, preview)
         if verdict.effect != "ask":
             return verdict
+        why = self.why_not_asked()
+        return verdict if why is None else Verdict(effect="deny", reason=why)
+
+    def why_not_asked(self) -> str | None:
+        """Why nobody is asked anything now; None where somebody is."""
         if self._refusal is not None:
-            return Verdict(effect="deny", reason=self._refusal)
-        if self._settings.unattended == "deny" and not self._attended():
-            return Verdict(effect="deny", reason=_NOBODY)
-        return verdict
+            return self._refusal
+        nobody = self._settings.unattended == "deny" and not self._attended()
+        return _NOBODY if nobody else None
 
     async def judge_again(self, tool: Tool, preview: Preview | None) -> Verdict:
         """What mode and rules say by now; a question that was asked is not taken back because whoever

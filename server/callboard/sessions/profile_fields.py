@@ -143,4 +143,5 @@ READERS: Final[dict[str, _Reader]] = {
     "kind": _one_of("kind", ("builtin", "acp")),
     "command": _command,
     "env": _env,
+    "inherit_env": _flag("inherit_env"),
 }

@@ -54,6 +54,8 @@ class Profile:
     kind: Literal["builtin", "acp"] = "builtin"
     command: tuple[str, ...] = ()
     env: Mapping[str, str] = field(factory=dict[str, str])
+    inherit_env: bool = True
+    """Whether an agent of kind acp has what the server has; else little more than `env`."""
     model: str | None = None
     mode: Mode | None = None
     effort: Effort | None = None
@@ -218,7 +220,7 @@ def parse(text: str, name: str, source: Origin, path: str | None = None) -> Prof
     fields = front_matter(front[1]) if front is not None else {}
     prompt = (text[front.end() :] if front is not None else text).strip()
     if source == "workspace":
-        for forbidden in ("command", "env"):
+        for forbidden in ("command", "env", "inherit_env"):
             if forbidden in fields:
                 raise ProfileFault(f"{forbidden}: a workspace may not name commands")
         if fields.get("kind") == "acp":
@@ -246,6 +248,10 @@ def _complete(profile: Profile) -> Profile:
         raise ProfileFault("command: an agent of kind acp needs the command that starts it")
     if profile.command and profile.kind != "acp":
         raise ProfileFault("command: only an agent of kind acp has a command; add kind: acp")
+    if not profile.inherit_env and profile.kind != "acp":
+        raise ProfileFault(
+            "inherit_env: only an agent of kind acp has an environment; add kind: acp"
+        )
     if profile.env and profile.kind != "acp":
         raise ProfileFault("env: only an agent of kind acp has an environment; add kind: acp")
     if profile.kind == "acp" and (profile.tools is not None or profile.model is not None):

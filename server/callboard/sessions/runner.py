@@ -242,6 +242,7 @@ class TurnRunner:
             redact=services.log.redact,
             asking=live.asking,
             output_over=numbering.finish,
+            why_not_asked=permits.why_not_asked,
             hooks=hooks,
         )
         tools = services.registry.specs(scope) if model.card.supports_tools else ()

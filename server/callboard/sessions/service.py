@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -175,8 +175,10 @@ class Sessions:
         burst_budget: int | Unset | None = UNSET,
         if_unchanged_since: int | None = None,
         effort: Effort | Unset | None = UNSET,
+        options: Mapping[str, Mapping[str, str | None]] | None = None,
     ) -> Session:
-        """Changes what is given; a turn that runs sees the new mode at its next call.
+        """Changes what is given; a turn that runs sees the new mode at its next call. `options` are by agent, as
+        `offers.patch_of` makes them.
 
         Raises sessionChanged when another update came after the event `if_unchanged_since`."""
         changes: Json = {}
@@ -190,6 +192,8 @@ class Sessions:
             changes["burstBudget"] = burst_budget
         if not isinstance(effort, Unset):
             changes["effort"] = effort
+        if options:
+            changes["options"] = {agent: dict(values) for agent, values in options.items()}
 
         def commit(tx: Transaction) -> None:
             _must_exist(tx, session_id)

@@ -9,6 +9,7 @@ from attrs import frozen
 from callboard_rpc.common import Effort, Mode, TextContent
 from callboard_rpc.events import (
     AgentSpawned,
+    ExternalOptions,
     MemberAdded,
     MemberRemoved,
     Message,
@@ -21,6 +22,8 @@ from callboard_rpc.events import (
     SessionUnarchived,
     SessionUpdated,
 )
+
+from .offers import NO_OFFERS, Offers, offers_after
 
 MAX_MEMBERS: Final = 32
 """Agents that may take part in one session."""
@@ -91,6 +94,7 @@ class SessionState:
     archived: bool = False
     closed: bool = False
     room: Room = Room()
+    offers: Offers = NO_OFFERS
 
     @property
     def members(self) -> tuple[str, ...]:
@@ -163,7 +167,14 @@ def apply(state: SessionState | None, event: Any) -> SessionState | None:
             return attrs.evolve(state, title=title_from(event))
         case SessionUpdated(changes=changes):
             known = {key: changes[key] for key in ("title", "pinned", "effort") if key in changes}
-            return attrs.evolve(state, room=room_after(state.room, event), **known)
+            return attrs.evolve(
+                state,
+                room=room_after(state.room, event),
+                offers=offers_after(state.offers, event),
+                **known,
+            )
+        case ExternalOptions():
+            return attrs.evolve(state, offers=offers_after(state.offers, event))
         case ModeChanged(mode=mode):
             return attrs.evolve(state, mode=mode)
         case ModelChanged(model=model):

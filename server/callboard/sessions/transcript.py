@@ -9,7 +9,7 @@ said to the one that runs.
 
 from collections.abc import Sequence
 from html import escape
-from typing import Any, Literal, TypeAlias, TypeGuard
+from typing import Any, Final, Literal, TypeAlias, TypeGuard
 
 import attrs
 from attrs import define, field
@@ -53,6 +53,19 @@ ToolContextMode: TypeAlias = Literal["replay", "audit"]
 
 Said: TypeAlias = Message | Directive | Summary | ScheduleFired
 """What is said to an agent."""
+
+SPOKEN_TYPES: Final = frozenset(
+    [
+        "message",
+        "directive",
+        "schedule_fired",
+        "ack",
+        "summary",
+        "prompt_updated",
+        "session_rewound",
+    ]
+)
+"""Types of what is said, and of what has a say in where it stands."""
 
 SUMMARY_INTRODUCTION = "Summary of the conversation so far:\n\n"
 
@@ -105,10 +118,11 @@ _Entry: TypeAlias = _Said | _Answered
 
 class Transcript:
     """Follows one session's log. Give it every record, in order of seq; but when the session is
-    rewound, make a new one `of` all."""
+    rewound, make a new one `of` all. Without `calls` it has only what was said."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, calls: bool = True) -> None:
         self.seq = 0
+        self._calls = calls
         self._entries: list[_Entry] = []
         self._held: dict[int, Record] = {}
         self._updates: dict[int, Record] = {}
@@ -121,9 +135,9 @@ class Transcript:
         ] = {}
 
     @classmethod
-    def of(cls, records: Sequence[Record]) -> "Transcript":
+    def of(cls, records: Sequence[Record], *, calls: bool = True) -> "Transcript":
         """From all records of a session so far: what was rewound is left out."""
-        transcript = cls()
+        transcript = cls(calls=calls)
         for record in living(records):
             transcript.apply(record)
         transcript.seq = records[-1].seq if records else 0
@@ -132,6 +146,8 @@ class Transcript:
     def apply(self, record: Record) -> None:
         """Takes in the next record."""
         self.seq = record.seq
+        if not self._calls and record.type not in SPOKEN_TYPES:
+            return
         self._made.clear()
         match record.type:
             case "message":

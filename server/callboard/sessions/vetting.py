@@ -48,6 +48,7 @@ _UPDATES: Final[dict[str, tuple[type, ...]]] = {
     "metadata": (dict, type(None)),
     "burstBudget": (int, type(None)),
     "effort": (str, type(None)),
+    "options": (dict,),
 }
 _LARGEST: Final = 2**63 - 1
 _NAMED = 100
@@ -170,6 +171,8 @@ class Vetting:
                 self._inherited = False
             case SessionUpdated(changes=changes):
                 _check_changes(changes)
+                # whoever made the file sets nothing at the programs of whoever reads it
+                event.data["changes"].pop("options", None)
             case TurnStarted() as started:
                 self._start(event, started)
             case TurnParked() | TurnResumed():

@@ -46,6 +46,8 @@ class Call:
     unseen: bool = False
     """The preview only repeats the arguments: what the call would touch is known when it begins."""
     verdict: Verdict | None = None
+    question: bool = False
+    """It asks the person something, and does nothing that would have to be allowed."""
     approval_id: ApprovalId | None = None
 
     @property

@@ -13,6 +13,7 @@ from attrs import evolve
 from callboard_rpc.approvals import (
     AgentStep,
     Approval,
+    ApprovalOption,
     Resolution,
     ToolCallSubject,
 )
@@ -62,7 +63,8 @@ class Caller:
     `judge` is policy, and `judge_again` is policy at the moment in which a call would begin, when the mode
     and the rules may be others. `actor` is the agent, for the log, and `path` leads to it from its root, for
     whoever is asked. `asking` is held while a person is asked. `redact` is the log's.
-    `output_over` hears of each call that will emit no more. `hooks` are asked before and after each call.
+    `output_over` hears of each call that will emit no more. `why_not_asked` says why nobody is asked anything, where
+    nobody is. `hooks` are asked before and after each call.
     """
 
     def __init__(
@@ -85,6 +87,7 @@ class Caller:
         redact: Callable[[str], str],
         asking: Callable[[], AbstractContextManager[None]] = nullcontext,
         output_over: Callable[[CallId], None] = lambda _: None,
+        why_not_asked: Callable[[], str | None] = lambda: None,
         hooks: Lifecycle = NO_HOOKS,
     ) -> None:
         self._grant = grant
@@ -104,6 +107,7 @@ class Caller:
         self._redact = redact
         self._asking = asking
         self._output_over = output_over
+        self.why_not_asked = why_not_asked
         self._hooks = hooks
 
     # --- before anything runs ---
@@ -250,6 +254,23 @@ class Caller:
         call.approval_id = ApprovalId(self._new_id("apr")) if call.verdict.effect == "ask" else None
         return call.verdict
 
+    def ask_person(self, call: Call, options: tuple[ApprovalOption, ...]) -> None:
+        """Makes a call a question to the person, under an id of its own."""
+        call.question = True
+        call.verdict = Verdict(effect="ask", reason="", options=options)
+        call.approval_id = ApprovalId(self._new_id("apr"))
+
+    async def answered(self, call: Call) -> Resolution:
+        """The end of what a call asks, once it has one."""
+        assert call.approval_id is not None
+        with self._asking():
+            return await self._approvals.wait(call.approval_id)
+
+    def take_back(self, tx: Transaction, call: Call, reason: str) -> None:
+        """Ends what a call asks, if it has no end yet. The caller has asserted the fence."""
+        if call.approval_id is not None:
+            withdraw(tx, call.approval_id, by=SYSTEM, reason=reason, fence=self._grant.fence)
+
     async def how_answered(self, call: Call) -> Resolution | None:
         """The answer to what was asked about a call, if it was asked and answered."""
         if call.approval_id is None:
@@ -272,7 +293,7 @@ class Caller:
             root_id=SessionId(self._root_id),
             turn_id=TurnId(self._grant.turn_id),
             call_id=call.call_id,
-            kind="permission",
+            kind="question" if call.question else "permission",
             title=preview.title,
             tool=call.tool.name if call.tool is not None else call.name,
             subject=preview.subject,

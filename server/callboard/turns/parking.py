@@ -24,11 +24,13 @@ def waits_only(tx: Transaction, grant: Grant) -> tuple[str, ...]:
     """The pending approvals of a turn none of whose open calls can have begun; empty otherwise.
 
     Calls of one answer that are all reads run together, so each must still be waiting. Any others run
-    in order, so what matters is the first that is open: those behind it have not begun.
+    in order, so what matters is the first that is open: those behind it have not begun. A question that a program
+    has asked can be answered by nobody when the program is gone, and such a turn has begun.
     """
     calls = tx.all(SQL["open_calls_with_approvals"], grant.turn_id)
-    pending = tuple(approval for _, _, approval, state in calls if state == "pending")
-    if not pending:
+    pending = tuple(approval for _, _, approval, state, _ in calls if state == "pending")
+    questions = any(kind == "question" for *_, state, kind in calls if state == "pending")
+    if not pending or questions:
         return ()
     effects = [e for (e,) in tx.all(SQL["effects_of_answer"], grant.session_id, grant.turn_id)]
     if all(effect == "read" for effect in effects):

@@ -85,7 +85,7 @@ SELECT started_seq FROM turns WHERE turn_id = ?;
 SELECT call_id, name FROM open_calls WHERE turn_id = ? ORDER BY seq;
 
 -- name: open_calls_with_approvals
-SELECT c.call_id, c.effect, a.approval_id, a.state FROM open_calls c
+SELECT c.call_id, c.effect, a.approval_id, a.state, json_extract(a.request, '$.kind') FROM open_calls c
 LEFT JOIN approvals a ON a.call_id = c.call_id
 WHERE c.turn_id = ? ORDER BY c.seq;
 

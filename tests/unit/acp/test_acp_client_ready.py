@@ -12,12 +12,14 @@ from test_acp_client_turns import of, said
 from callboard.acp.client.failures import AUTH_REQUIRED, failure_of
 from callboard.acp.client.last_words import in_short, kept, telling
 from callboard.acp.client.probe import probe_all
+from callboard.acp.client.service import environment_of
 from callboard.acp.contract.server import AuthMethodTerminal
 from callboard.acp.peer import PeerError
 from callboard.doctor import agent_checks
 from callboard.environment import Environment
 from callboard.sessions.profiles import Profile, ProfileBook
 from callboard.sessions.ready import READY, ready_profiles
+from callboard_rpc.errors import CallboardError
 
 pytestmark = pytest.mark.anyio
 
@@ -208,3 +210,24 @@ async def test_one_that_has_a_key_is_told_to_go_by_it(tmp_path: Path) -> None:
     assert said(records) == ["in"]
     assert json.dumps([r.data for r in records]).count("authRequired") == 0
     assert of(records, "turn_finished")[0].outcome == "completed"
+
+
+@pytest.mark.parametrize("inherits", [True, False])
+def test_what_an_agent_inherits_is_said_in_its_profile(tmp_path: Path, inherits: bool) -> None:
+    place = tmp_path / "agents"
+    place.mkdir()
+    front = f"kind: acp\ncommand: [x]\ninherit_env: {str(inherits).lower()}\nenv:\n  OURS: here\n"
+    (place / "puppet.md").write_text(f"---\n{front}---\n", "utf-8")
+    profile = ProfileBook.load(tmp_path, None).get("puppet")
+    plain = {"PATH": "/bin", "HOME": "/home", "LC_ALL": "C", "XDG_CACHE_HOME": "/c", "TERM": "dumb"}
+    more = {"SOME_API_KEY": "k", "SSH_AUTH_SOCK": "/s", "LD_PRELOAD": "/x"}
+    environ = environment_of({**plain, **more, "CALLBOARD_STORE": "/s"}, profile)
+    assert environ == {**plain, **(more if inherits else {}), "OURS": "here"}
+
+
+def test_a_workspace_says_nothing_of_environments(tmp_path: Path) -> None:
+    place = tmp_path / ".callboard" / "agents"
+    place.mkdir(parents=True)
+    (place / "mine.md").write_text("---\ninherit_env: true\n---\nhello", "utf-8")
+    with pytest.raises(CallboardError, match="a workspace may not"):
+        ProfileBook.load(tmp_path / "none", tmp_path).get("mine")

@@ -149,6 +149,30 @@ async def test_one_that_takes_corrections_is_not_called_away(tmp_path: Path) -> 
     assert len(of(records, "turn_started")) == 1
 
 
+@pytest.mark.parametrize(
+    "answer", [{}, {"outcome": "promptRequired", "reason": "noRunningTurn"}, {"outcome": "failed"}, "?"]
+)
+async def test_one_that_has_not_taken_a_correction_is_called_away_for_it(
+    tmp_path: Path, answer: object
+) -> None:
+    begun = tmp_path / "begun"
+    works = [{"say": "Working"}, {"touch": str(begun)}, {"until_cancelled": True}]
+    scene = {
+        "prompts": [["go", works], ["left", [{"say": "Turning left"}]]],
+        "meta": {"steering": {"supported": True}},
+        "steering": answer,
+    }
+    async with stage(tmp_path, scene=scene) as play:
+        session_id = await play.session()
+        await play.say(session_id, "go")
+        await play.until_file(begun)
+        await play.say(session_id, "left", delivery="steer")
+        records = await play.idle(session_id)
+        assert len(play.heard("session/cancel")) == 1
+    assert said(records) == ["Working", "Turning left"]
+    assert len(of(records, "turn_started")) == 1
+
+
 async def test_its_process_ends_with_the_session(tmp_path: Path) -> None:
     async with stage(tmp_path, {"say": "{pid}"}) as play:
         session_id = await play.session()

@@ -108,6 +108,59 @@ async def test_a_write_of_a_call_that_was_just_allowed_is_part_of_it(tmp_path: P
     assert call.kind == "edit"
 
 
+WRITES = [
+    # what was shown, what is in the file, what is written; whether that is what was allowed
+    ([(None, "new\n")], None, "new\n", True),
+    ([(None, "new\n")], None, "evil\n", False),
+    ([("old\n", "new\n")], "old\n", "new\n", True),
+    ([("b\n", "B\n")], "a\nb\nc\n", "a\nB\nc\n", True),
+    ([("b\n", "B\n")], "a\r\nb\r\n", "a\nB\n", True),
+    ([("b\n", "B\n")], "a\nb\nc\n", "a\nB\nevil\n", False),
+    ([("b", "B"), ("c", "C")], "a\nb\nc\n", "a\nB\nC\n", True),
+    ([("b", "B"), ("c", "C")], "a\nb\nc\n", "a\nB\nc\n", False),
+    ([("b", "B")], "b b\n", "B B\n", True),
+    ([("x", "X")], "a\nb\n", "X", False),
+]
+
+
+@pytest.mark.parametrize(("shown", "before", "after", "fits"), WRITES)
+async def test_what_was_allowed_is_what_was_shown(
+    tmp_path: Path, shown: list[Any], before: str | None, after: str, fits: bool
+) -> None:
+    path = tmp_path / "a.txt"
+    if before is not None:
+        path.write_bytes(before.encode())
+    diffs = [
+        {"type": "diff", "path": str(path), "newText": new, **({"oldText": old} if old else {})}
+        for old, new in shown
+    ]
+    async with stage(tmp_path, permission(kind="edit", content=diffs), write(path, after)) as play:
+        session_id = await play.session()
+        await play.say(session_id)
+        await play.answer()
+        if not fits:
+            await play.seen(session_id, "approval_request", 2)
+            await play.answer("reject_once")
+        records = await play.idle(session_id)
+    assert len(of(records, "approval_request")) == (1 if fits else 2)
+    now = path.read_bytes().decode() if path.exists() else None
+    assert (now is not None and now.replace("\r\n", "\n") == after) == fits
+
+
+async def test_what_was_allowed_is_allowed_once(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    asked = permission(kind="edit", locations=[{"path": str(path)}])
+    async with stage(tmp_path, asked, write(path, "one\n"), write(path, "two\n")) as play:
+        session_id = await play.session()
+        await play.say(session_id)
+        await play.answer()
+        await play.seen(session_id, "approval_request", 2)
+        assert path.read_text("utf-8") == "one\n"
+        await play.answer("reject_once")
+        await play.idle(session_id)
+    assert path.read_text("utf-8") == "one\n"
+
+
 async def test_what_is_allowed_for_one_file_is_not_for_another(tmp_path: Path) -> None:
     path, other = tmp_path / "a.txt", tmp_path / "b.txt"
     diff = [{"type": "diff", "path": str(path), "newText": "new\n"}]

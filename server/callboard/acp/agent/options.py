@@ -3,7 +3,7 @@
 import asyncio
 from typing import Final, cast, get_args
 
-from callboard_rpc.common import UNSET, Actor, Effort, Mode
+from callboard_rpc.common import UNSET, Actor, Effort, Mode, SessionOption
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.server import ModelInfo
 
@@ -44,10 +44,29 @@ async def modes(host: Host, session_id: str) -> SessionModeState:
 
 async def config_options(host: Host, session_id: str) -> tuple[SessionConfigOption, ...]:
     state = await host.cache.state(session_id)
+    theirs = tuple(_agents_option(each) for each in state.offers.shown())
+    if not state.members and any(each.category == "model" for each in theirs):
+        return (_mode_option(state), *theirs)
     return (
         _mode_option(state),
         await _model_option(host, session_id),
         _effort_option(state),
+        *theirs,
+    )
+
+
+def _agents_option(option: SessionOption) -> SessionConfigSelect:
+    """An option of an agent of another maker. Its own modes are beside Callboard's, and no modes of the session."""
+    return SessionConfigSelect(
+        id=f"{option.profile}/{option.option_id}",
+        name=f"{option.name} ({option.profile})",
+        description=option.description,
+        category=None if option.category == "mode" else option.category,
+        current_value=option.value,
+        options=tuple(
+            SessionConfigSelectOption(value=v.value, name=v.name, description=v.description)
+            for v in option.values
+        ),
     )
 
 
@@ -127,6 +146,18 @@ async def set_option(
             await set_effort(host, session_id, value, by=by)
         case (("mode" | "model" | "thought_level"), _):
             raise invalid("$.value", f"must be a text: {config_id} is a select")
+        case _, str() if "/" in config_id:
+            patch = await host.options_patch(session_id, {config_id: value})
+            await host.sessions.update(
+                session_id,
+                by=by,
+                title=UNSET,
+                pinned=UNSET,
+                metadata=UNSET,
+                mode=UNSET,
+                model=UNSET,
+                options=patch,
+            )
         case _:
             raise invalid("$.configId", "is no option; there are mode, model, thought_level")
 

@@ -32,7 +32,11 @@ async def standing(
             yield updates.ConfigOptionUpdate(
                 config_options=await options.config_options(host, session_id)
             )
-        case "session_updated" if "effort" in record.value.changes:
+        case "external_options":
+            yield updates.ConfigOptionUpdate(
+                config_options=await options.config_options(host, session_id)
+            )
+        case "session_updated" if {"effort", "options"} & record.value.changes.keys():
             yield updates.ConfigOptionUpdate(
                 config_options=await options.config_options(host, session_id)
             )

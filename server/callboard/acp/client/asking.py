@@ -11,6 +11,7 @@ from ...turns.turn import Turn
 from ..contract.tool_calls import RequestPermissionRequest, RequestPermissionResponse
 from .choosing import CANCELLED, answer, own_options
 from .ledger import Ledger, Tracked
+from .writes import Allowance
 
 _log = logging.getLogger(__name__)
 
@@ -34,7 +35,7 @@ class Asking:
         self._standing = dict(standing)
         self._owed = owed
         self._open: dict[int, tuple[Tracked, _Answer]] = {}
-        self._allowed_paths: set[str] = set()
+        self._writes = Allowance()
         self._allowed_commands: set[tuple[str, str]] = set()
 
     async def ask(
@@ -51,6 +52,7 @@ class Asking:
             return
         caller = self._turn.caller
         call = self._ledger.make(tracked.told)
+        tracked.writes = self._ledger.writes(tracked.told, call)
         if tracked.call is not None:
             call = evolve(call, call_id=tracked.call.call_id, index=tracked.call.index)
         standing = self._standing.pop(tracked.told.signature, None)
@@ -125,13 +127,14 @@ class Asking:
             command = preview.command.strip()
             self._allowed_commands.update((command, folder) for folder in preview.paths)
         elif call.tool.effect == "write":
-            self._allowed_paths.update(self._ledger.shown_paths(preview))
+            self._writes.add(tracked.writes)
 
     # --- what was allowed ---
 
-    def allows_path(self, path: str) -> bool:
-        """Whether the agent was just allowed to change that file (its path resolved)."""
-        return path in self._allowed_paths
+    def allows_write(self, path: str, before: str | None, after: str) -> bool:
+        """Whether it was just allowed to make of that file (its path resolved), which is `before`, what is `after`;
+        once."""
+        return self._writes.take(path, before, after)
 
     def allows_command(self, command: str, cwd: str) -> bool:
         """Whether it was just allowed to run that in that folder; once."""
@@ -143,7 +146,7 @@ class Asking:
 
     def forget(self) -> None:
         """What was allowed was for that prompt."""
-        self._allowed_paths.clear()
+        self._writes.clear()
         self._allowed_commands.clear()
 
     # --- the end ---

@@ -7,78 +7,55 @@ or answer with errors that are texts. What can be understood is; the rest is pas
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, cast
 
 from callboard_rpc.common import Mode
 from callboard_rpc.errors import CallboardError
 
 from ...rpc import codec
 from ...rpc.framing import read_head
+from ...sessions.offers import Values
 from ...sessions.profiles import Profile
-from ..contract import content, server, services, sessions, tool_calls, updates
+from ..contract import content, server, sessions, updates
 from ..contract.convert import structure_lenient
 from ..peer import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
-    Incoming,
     Peer,
     PeerClosed,
     PeerError,
-    Served,
 )
+from .backlog import Backlog
+from .bounds import bounded
+from .desk import NOT_FOUND, Desk, served
 from .failures import HANDSHAKE_S, failure_of
 from .last_words import SAID_LAST
 from .lines import LIMIT
-from .modes import Choices, Setting
+from .modes import Choices
+from .offering import Models, models_of
 from .process import AgentProcess
+from .settling import Settling
 
 _log = logging.getLogger(__name__)
 
 STEERING: Final = "_session/steering"
 STEERING_S = 5.0
 """How long it may take to say whether it takes a correction."""
-NOT_FOUND: Final = -32002
+_LEAVE_IT_WHEN_IDLE: Final = {"steering": {"idleBehavior": "promptRequired"}}
+_TAKEN: Final = frozenset({"injected", "startedNewTurn"})
 NOT_RESUMED: Final = frozenset({NOT_FOUND, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR})
 """Errors by which agents say that a session cannot be gone on with; a new one can be begun then."""
 
 _KEPT = 200
 """How many updates are kept that come while nobody deals with them."""
+_KEPT_BYTES = 8 * 1024 * 1024
+_BREATH = 50
+"""How many lines are read before others have their turn."""
 _NOISE_CHARS = 400
 _LONGEST_ID = 1024
-
-
-class Refused(Exception):
-    """A request of the agent that is refused, with the protocol's code."""
-
-    def __init__(self, code: int, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-
-
-class Desk(Protocol):
-    """Who deals with an agent while a turn of its session runs."""
-
-    async def update(self, update: Any) -> None:
-        """Takes an update in; waits while there are many."""
-        ...
-
-    async def permission(
-        self, request: tool_calls.RequestPermissionRequest
-    ) -> tool_calls.RequestPermissionResponse: ...
-
-    async def read_file(
-        self, request: services.ReadTextFileRequest
-    ) -> services.ReadTextFileResponse: ...
-
-    async def write_file(
-        self, request: services.WriteTextFileRequest
-    ) -> services.WriteTextFileResponse: ...
-
-    async def terminal(self, method: str, request: Any) -> Any: ...
 
 
 class Connection:
@@ -90,8 +67,9 @@ class Connection:
         self.hello: server.InitializeResponse = server.InitializeResponse(protocol_version=1)
         self.session_id: str | None = None
         self.choices = Choices()
+        self._settling = Settling(profile, self.choices, self._ask_plain)
         self.desk: Desk | None = None
-        self.unheard: deque[Any] = deque(maxlen=_KEPT)
+        self.unheard = Backlog(_KEPT, _KEPT_BYTES)
         self.through: int = 0
         """The seq through which the agent was told, in the session that it has now."""
         self.fresh = True
@@ -102,12 +80,14 @@ class Connection:
         """What it is to be told with the next prompt besides."""
         self.spent: float = 0.0
         """What it has cost so far, in its session."""
+        self._models: Models | None = None
         self._log_text = log_text
         self._process: AgentProcess | None = None
         self._swallowing = False
+        self._read_lines = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self.peer = Peer("client", send=self._send, spawn=self._spawn, structure=structure_lenient)
-        self.peer.serve(Served(handlers=self._handlers(), heeds={}, fault=_fault))
+        self.peer.serve(served(self))
 
     # --- the process ---
 
@@ -175,7 +155,10 @@ class Connection:
         if message is None:
             return
         if message.get("method") == "session/update" and "id" not in message:
-            await self._update(message.get("params"))
+            await self._update(message.get("params"), len(line))
+            self._read_lines += 1
+            if self._read_lines % _BREATH == 0:
+                await asyncio.sleep(0)
             return
         self.peer.take(message)
         # what was asked begins before what comes behind it is looked at
@@ -195,7 +178,7 @@ class Connection:
             return None
         return cast("dict[str, Any]", message)
 
-    async def _update(self, params: Any) -> None:
+    async def _update(self, params: Any, size: int) -> None:
         try:
             told: updates.SessionNotification = structure_lenient(
                 params, updates.SessionNotification
@@ -207,61 +190,14 @@ class Connection:
             return
         if self._swallowing:
             return
-        self.choices.heed(told.update)
+        update = bounded(told.update)
+        if update is None:
+            return
+        self.choices.heed(update)
         if self.desk is not None and self.session_id is not None:
-            await self.desk.update(told.update)
+            await self.desk.update(update, size)
         else:
-            self.unheard.append(told.update)
-
-    def _handlers(self) -> dict[str, Any]:
-        async def permission(_: Incoming, params: tool_calls.RequestPermissionRequest) -> Any:
-            desk = self._desk(params.session_id)
-            if desk is None:
-                outcome = tool_calls.CancelledPermissionOutcome()
-                return tool_calls.RequestPermissionResponse(outcome=outcome)
-            return await desk.permission(params)
-
-        async def read(_: Incoming, params: services.ReadTextFileRequest) -> Any:
-            try:
-                return await self._working(params.session_id).read_file(params)
-            except Refused as refused:
-                if refused.code == NOT_FOUND and self._takes_no_for_a_fault:
-                    return services.ReadTextFileResponse(content="")
-                raise
-
-        async def write(_: Incoming, params: services.WriteTextFileRequest) -> Any:
-            return await self._working(params.session_id).write_file(params)
-
-        async def terminal(incoming: Incoming, params: Any) -> Any:
-            return await self._working(params.session_id).terminal(incoming.method, params)
-
-        async def elicitation(_: Incoming, __: Any) -> Any:
-            return services.ElicitationDeclined()
-
-        terminals = ("create", "output", "wait_for_exit", "kill", "release")
-        return {
-            "session/request_permission": permission,
-            "fs/read_text_file": read,
-            "fs/write_text_file": write,
-            **{f"terminal/{each}": terminal for each in terminals},
-            "elicitation/create": elicitation,
-        }
-
-    @property
-    def _takes_no_for_a_fault(self) -> bool:
-        """Gemini CLI cannot tell a file that is not there from a fault, whatever it is answered, and so could
-        create none."""
-        info = self.hello.agent_info
-        return info is not None and info.name == "gemini-cli"
-
-    def _desk(self, session_id: str) -> Desk | None:
-        return self.desk if session_id == self.session_id else None
-
-    def _working(self, session_id: str) -> Desk:
-        desk = self._desk(session_id)
-        if desk is None:
-            raise Refused(NOT_FOUND, "no turn of this session is under way here")
-        return desk
+            self.unheard.add(update, size)
 
     # --- what is asked of the agent ---
 
@@ -274,6 +210,7 @@ class Connection:
                 config_options=server.SessionConfigOptionsCapabilities(boolean=server.Marker()),
                 notices=server.Marker(),
             ),
+            elicitation=server.ElicitationCapabilities(form=server.Marker(), url=server.Marker()),
             meta={"terminal_output": True},
         )
         asked = server.InitializeRequest(
@@ -298,18 +235,30 @@ class Connection:
     async def new_session(self, cwd: str, directories: tuple[str, ...]) -> None:
         """Raises `CallboardError`."""
         asked = self._place(sessions.NewSessionRequest, cwd, directories)
-        answer: sessions.NewSessionResponse
         try:
-            answer = await self.ask("session/new", asked, timeout_s=HANDSHAKE_S)
+            answer = await self._opened("session/new", asked)
         except CallboardError as error:
             if error.kind != "authRequired" or not await self._used_its_key():
                 raise
-            answer = await self.ask("session/new", asked, timeout_s=HANDSHAKE_S)
+            answer = await self._opened("session/new", asked)
         if not 0 < len(answer.session_id) <= _LONGEST_ID:
             raise CallboardError(
                 "modelError", f"the agent {self.profile.name!r} has given its session no usable id"
             )
         self._began(answer.session_id, answer)
+
+    async def _opened(self, method: str, asked: Any) -> Any:
+        try:
+            return await self._open_by(method, asked)
+        except (PeerError, PeerClosed, TimeoutError) as fault:
+            raise self.failure(fault, method) from None
+
+    async def _open_by(self, method: str, asked: Any) -> Any:
+        """The answer that opens a session; some tell in it of models, which the protocol has no place for any more.
+        Raises `PeerError`, `PeerClosed`, `TimeoutError`."""
+        plain = await self.peer.request(method, asked, timeout_s=HANDSHAKE_S, plain=True)
+        self._models = models_of(plain)
+        return self.peer.result_of(method, plain)
 
     async def _used_its_key(self) -> bool:
         """Has the agent go by the key in its environment, where it has a way for that and wants to be asked. Any
@@ -336,11 +285,8 @@ class Connection:
         # what it tells of the past is in our log already
         self._swallowing = method == "session/load"
         try:
-            answer = await self.peer.request(
-                method,
-                self._place(asked, cwd, directories, session_id=session_id),
-                timeout_s=HANDSHAKE_S,
-            )
+            place = self._place(asked, cwd, directories, session_id=session_id)
+            answer = await self._open_by(method, place)
         except PeerError as error:
             if error.code in NOT_RESUMED:
                 _log.info(
@@ -363,7 +309,8 @@ class Connection:
 
     def _began(self, session_id: str, answer: Any) -> None:
         self.session_id = session_id
-        self.choices.begin(answer.modes, answer.config_options)
+        self._settling.begin(session_id)
+        self.choices.begin(answer.modes, answer.config_options, self._models)
 
     async def prompt(self, blocks: Sequence[content.ContentBlock]) -> dict[str, Any]:
         """The answer as it came: some tell in it what was used, which the protocol has no place for yet. Raises
@@ -383,36 +330,30 @@ class Connection:
         return False
 
     async def steer(self, blocks: Sequence[content.ContentBlock]) -> bool:
-        """Says something to an agent that works. False when it does not take it."""
+        """Says something to an agent that works. False when it has not taken it in: some answer what they do not
+        know with an empty result, and one that has just ended is to leave the words to the next prompt."""
         assert self.session_id is not None
-        asked = sessions.PromptRequest(session_id=self.session_id, prompt=tuple(blocks))
+        asked = sessions.PromptRequest(
+            session_id=self.session_id, prompt=tuple(blocks), meta=_LEAVE_IT_WHEN_IDLE
+        )
         try:
-            await self.peer.request(STEERING, asked, timeout_s=STEERING_S, plain=True)
+            answer = await self.peer.request(STEERING, asked, timeout_s=STEERING_S, plain=True)
         except (PeerError, PeerClosed, TimeoutError):
             return False
-        return True
+        outcome: Any = cast("dict[str, Any]", answer).get("outcome") if isinstance(answer, dict) else None
+        return outcome in _TAKEN
 
-    async def set_mode(self, mode: Mode) -> bool:
-        """Brings the agent's session into a mode that fits ours. False when it has none, or does not want to."""
-        wanted = self.choices.wanted(mode)
-        if not isinstance(wanted, Setting):
-            return wanted == "as it is"
-        assert self.session_id is not None
-        method, asked = "session/set_mode", None
-        if wanted.config_id is None:
-            asked = sessions.SetSessionModeRequest(session_id=self.session_id, mode_id=wanted.value)
-        else:
-            method = "session/set_config_option"
-            asked = sessions.SetSessionConfigOptionRequest(
-                session_id=self.session_id, config_id=wanted.config_id, value=wanted.value
-            )
+    async def settle(self, mode: Mode, wanted: Values) -> None:
+        """Brings the agent's session into a mode that fits ours, and sets what a person wants of it. Raises
+        `CallboardError`."""
+        await self._settling.settle(mode, wanted)
+
+    async def _ask_plain(self, method: str, params: Any) -> Any:
+        """The answer as it came. Raises `CallboardError`."""
         try:
-            await self.peer.request(method, asked, timeout_s=HANDSHAKE_S, plain=True)
+            return await self.peer.request(method, params, timeout_s=HANDSHAKE_S, plain=True)
         except (PeerError, PeerClosed, TimeoutError) as fault:
-            _log.info("agent %s stays in its mode: %s", self.profile.name, fault)
-            return False
-        self.choices.was_set(wanted)
-        return True
+            raise self.failure(fault, method) from None
 
     def cancel(self) -> None:
         if self.session_id is not None:
@@ -432,17 +373,6 @@ class Connection:
         return failure_of(
             fault, method, self.profile, self.hello.auth_methods, log_text=self._log_text
         )
-
-
-def _fault(fault: BaseException, method: str) -> dict[str, Any]:
-    match fault:
-        case Refused():
-            return {"code": fault.code, "message": str(fault)}
-        case _ if type(fault).__name__ == "StructureError":
-            return {"code": INVALID_PARAMS, "message": str(fault)[:2_000]}
-        case _:
-            _log.error("%s of an agent failed", method, exc_info=fault)
-            return {"code": INTERNAL_ERROR, "message": f"{method} failed inside of Callboard"}
 
 
 def _version() -> str:

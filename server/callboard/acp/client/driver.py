@@ -10,10 +10,19 @@ from attrs import define
 
 from callboard_rpc.common import ApprovalId, MessageId
 from callboard_rpc.errors import CallboardError
-from callboard_rpc.events import Ack, Author, Directive, ExternalSession, Notice, ToolCall
+from callboard_rpc.events import (
+    Ack,
+    Author,
+    Directive,
+    ExternalOptions,
+    ExternalSession,
+    Notice,
+    ToolCall,
+)
 
 from ...log.transaction import Transaction
 from ...sessions.driving import Driving
+from ...sessions.offers import Offers
 from ...turns.call import Call, settled_as
 from ...turns.projection import SQL as TURN_SQL
 from ...turns.reservation import SYSTEM, assert_fence
@@ -35,6 +44,7 @@ from .files import Files
 from .ledger import Ledger
 from .own_calls import OwnCalls
 from .prompts import after_a_restart, blocks_of, introduction, past
+from .questions import Questions
 from .service import SQL, ExternalAgents
 from .terminals import Terminals
 from .told import ToldCall
@@ -102,10 +112,12 @@ class _Drive:
         exchange = await self._at_agent()
         connection = self._connection
         assert connection is not None
-        await connection.set_mode(self._driving.mode())
+        await connection.settle(self._driving.mode(), self._offers().wanted.get(self._name, {}))
+        await self._tell_options(connection)
         said = await self._next(connection)
         if said.blocks:
             stop = await self._prompt(connection, exchange, said)
+            await self._tell_options(connection)
             go_on(turn.live)
             if stop is None:
                 return False
@@ -116,6 +128,21 @@ class _Drive:
         if await kept_from_ending(turn, progress, answer):
             return False
         return await try_to_end(turn, progress, answer)
+
+    @property
+    def _name(self) -> str:
+        return self._driving.profile.name
+
+    def _offers(self) -> Offers:
+        """What a person wants of the agent by now."""
+        state = self._agents.cache.read(self._turn.live.session_id) or self._driving.state
+        return state.offers
+
+    async def _tell_options(self, connection: Connection) -> None:
+        """Commits what the agent lets its session be set to, when that has changed."""
+        offered = connection.choices.offered(self._name)
+        if offered != self._offers().told.get(self._name, ()):
+            await self._ledger.append(ExternalOptions(profile=self._name, options=offered))
 
     async def _prompt(self, connection: Connection, exchange: Exchange, said: _Said) -> Any:
         before = connection.through, connection.fresh, self._told_through
@@ -188,13 +215,13 @@ class _Drive:
             connection,
             self._ledger,
             asking,
+            Questions(turn, self._ledger, owed=connection.owed.append),
             Files(turn, workspace, asking, own),
             Terminals(turn, workspace, self._ledger, asking, own, self._agents.recorded),
             own,
             self._correct,
         )
-        unheard = list(connection.unheard)
-        connection.unheard.clear()
+        unheard = connection.unheard.take()
         if not connection.fresh:
             await exchange.catch_up(unheard)
         connection.desk = exchange
@@ -224,7 +251,7 @@ class _Drive:
     async def _next(self, connection: Connection) -> _Said:
         """All that was said to the agent since it was told the last time."""
         turn, driving = self._turn, self._driving
-        transcript = await self._agents.cache.transcript(turn.live.session_id)
+        transcript = await self._agents.cache.transcript(turn.live.session_id, calls=False)
         speaker = driving.speaker
         since = max(connection.through, self._told_through)
         if (

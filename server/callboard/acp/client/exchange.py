@@ -8,11 +8,11 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from functools import partial
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar
 
 import attrs
 
-from callboard_rpc.common import ToolStatus, Usage
+from callboard_rpc.common import ToolStatus
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import Notice, PlanEntry, PlanUpdated
 
@@ -23,12 +23,18 @@ from ...turns.turn import Progress, Turn
 from ..contract import content, services, tool_calls, updates
 from ..peer import INVALID_PARAMS, PeerClosed
 from .asking import Asking
-from .connection import Connection, Refused
+from .bounds import bounded_call
+from .connection import Connection
+from .desk import Refused
+from .eliciting import question_of
 from .files import Files
+from .forms import Unfit
 from .ledger import Ledger, Tracked
 from .own_calls import OwnCalls
+from .questions import Questions
 from .terminals import Terminals
-from .told import ToldCall
+from .told import ToldCall, size_of
+from .used import used_of
 
 T = TypeVar("T")
 
@@ -40,7 +46,15 @@ FORMING_S = 0.3
 """How long a call may be told without its input before it is in the log as it is."""
 _MANY = 500
 """How many updates may wait; then nothing more is read of the agent until fewer do."""
+_MANY_BYTES = 4 * 1024 * 1024
+"""How much of them may wait."""
+_BREATH = 50
+"""How many are dealt with before others have their turn."""
 _MOST_CALLS = 5_000
+_MOST_OPEN_BYTES = 64 * 1024 * 1024
+"""How much may be told of calls that are not over."""
+_MOST_BESIDES = 2_000
+"""How many plans and notices of one prompt are in the log."""
 
 _SILENT = "The agent said nothing"
 _SILENT_WHY = "It has ended its answer without a word. Some agents do that when their model fails; their own log may say more."
@@ -59,19 +73,24 @@ class Exchange:
 
     def __init__(
         self, turn: Turn, progress: Progress, connection: Connection, ledger: Ledger, asking: Asking,
-        files: Files, terminals: Terminals, own: OwnCalls, correct: Callable[[], Awaitable[bool]],
+        questions: Questions, files: Files, terminals: Terminals, own: OwnCalls,
+        correct: Callable[[], Awaitable[bool]],
     ) -> None:  # fmt: skip
         self._turn = turn
         self._progress = progress
         self._connection = connection
         self._ledger = ledger
         self._asking = asking
+        self._questions = questions
         self._files = files
         self._terminals = terminals
         self._own = own
         self._correct = correct
         self._items: asyncio.Queue[Item | None] = asyncio.Queue()
         self._room = asyncio.Event()
+        self._waiting_bytes = 0
+        self._besides = 0
+        self._open_bytes = 0
         self._calls: dict[str, Tracked] = {}
         self._forming: list[Tracked] = []
         self._flush: asyncio.TimerHandle | None = None
@@ -98,6 +117,7 @@ class Exchange:
         self._answered = self._failed = self._cut = self._size = None
         self._silent = True
         self._released = False
+        self._besides = 0
         self._progress.iterations += 1
         self._ledger.begin_anew()
         self._working = asyncio.get_running_loop().create_task(
@@ -131,10 +151,14 @@ class Exchange:
         asked.add_done_callback(lambda done: self._items.put_nowait(partial(self._end, done)))
         watch = loop.create_task(self._watch_for_corrections())
         try:
+            done = 0
             while (item := await self._items.get()) is not None:
-                if self._items.qsize() < _MANY:
-                    self._room.set()
                 await item()
+                if not self._is_full:
+                    self._room.set()
+                done += 1
+                if done % _BREATH == 0:
+                    await asyncio.sleep(0)
             self._released = True
             for _ in range(self._items.qsize()):  # what came behind the end, and may be waited for
                 if (item := self._items.get_nowait()) is not None:
@@ -162,18 +186,24 @@ class Exchange:
     async def _wind_up(self) -> None:
         """Nothing more comes: every call gets its result."""
         await self._commit_forming()
+        await self._questions.withdraw_all(
+            *(self._cut or ("cancelled", "Its agent does not wait for the answer any more."))
+        )
         for tracked in list(self._calls.values()):
             if not tracked.settled:
                 await self._asking.withdraw(tracked)
                 await self._ledger.settle(tracked, *self._left_open())
         self._calls.clear()
+        self._open_bytes = 0
         self._asking.forget()
         if self._cut is not None and self._cut[0] == "superseded":
             await self._ledger.say_so_far()
         self._ledger.hush()
         if self._silent and self._failed is None and self._cut is None:
             await self._ledger.notice(_SILENT, _SILENT_WHY)
-        used = self._used()
+        used, self._connection.spent = used_of(
+            self._answered or {}, self._size, self._connection.spent
+        )
         self._ledger.answer.usage = used
         self._progress.usage = sums.add(self._progress.usage, used)
 
@@ -186,32 +216,69 @@ class Exchange:
             return "cancelled", "Cancelled by its agent; what it did until then stands."
         return "error", "The agent has ended its answer without saying what came of this call."
 
-    async def catch_up(self, updates: Iterable[Any]) -> None:
+    async def catch_up(self, updates: Iterable[tuple[Any, int]]) -> None:
         """Takes in what the agent has told while no turn was under way."""
-        for update in updates:
-            await self._take(update)
+        for update, size in updates:
+            await self._take(update, size)
         await self._commit_forming()
         for tracked in self._calls.values():
             await self._ledger.settle(tracked, "error", "Its agent has not said what came of it.")
         self._calls.clear()
+        self._open_bytes = 0
         await self._ledger.say_so_far()
 
     # --- the desk ---
 
-    async def update(self, update: Any) -> None:
-        self._items.put_nowait(partial(self._take, update))
-        if self._items.qsize() >= _MANY and self._working is not None:
+    async def update(self, update: Any, size: int) -> None:
+        self._waiting_bytes += size
+
+        async def take() -> None:
+            self._waiting_bytes -= size
+            await self._take(update, size)
+
+        self._items.put_nowait(take)
+        if self._is_full and self._working is not None:
             self._room.clear()
             room = asyncio.ensure_future(self._room.wait())
             await asyncio.wait({room, self._working}, return_when=asyncio.FIRST_COMPLETED)
             room.cancel()
 
+    @property
+    def _is_full(self) -> bool:
+        return self._items.qsize() >= _MANY or self._waiting_bytes >= _MANY_BYTES
+
     async def permission(
         self, request: tool_calls.RequestPermissionRequest
     ) -> tool_calls.RequestPermissionResponse:
+        call = bounded_call(request.tool_call)
+        if call is None:
+            raise Refused(INVALID_PARAMS, "toolCall.toolCallId: is empty, or too long")
         answer = self._answer()
-        self._items.put_nowait(partial(self._asked, request, answer))
+        asked = attrs.evolve(request, tool_call=call)
+        self._items.put_nowait(partial(self._asked, asked, answer))
         return await answer
+
+    async def elicit(
+        self, request: services.CreateElicitationRequest
+    ) -> services.CreateElicitationResponse:
+        try:
+            question = question_of(request)
+        except Unfit as unfit:
+            raise Refused(INVALID_PARAMS, str(unfit)) from None
+        if self._questions.is_full:
+            raise Refused(INVALID_PARAMS, "too many questions: wait for answers, or ask in words")
+        answer = self._answer()
+
+        async def ask() -> None:
+            self._silent = False
+            await self._commit_forming()
+            await self._questions.ask(question, answer, fault=self._fault)
+
+        self._items.put_nowait(ask)
+        return await answer
+
+    def elicited(self, elicitation_id: str) -> None:
+        self._items.put_nowait(partial(self._questions.complete, elicitation_id))
 
     def _answer(self) -> "asyncio.Future[Any]":
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -220,10 +287,10 @@ class Exchange:
         return answer
 
     async def _asked(self, request: tool_calls.RequestPermissionRequest, answer: Any) -> None:
-        tracked = self._known(request.tool_call)
+        tracked = self._known(request.tool_call, size_of(request.tool_call))
         if tracked.settled:  # it is asked about once more: that is another call
             tracked = self._track(ToldCall(tool_call_id=tracked.told.tool_call_id))
-            tracked.told.merge(request.tool_call)
+            self._merge(tracked, request.tool_call, size_of(request.tool_call))
         if tracked.call is None:
             await self._commit_forming(but=tracked)
         await self._asking.ask(tracked, request, answer, fault=self._fault)
@@ -276,7 +343,7 @@ class Exchange:
 
     # --- what it tells ---
 
-    async def _take(self, update: Any) -> None:
+    async def _take(self, update: Any, size: int) -> None:
         self._turn.live.touch()
         match update:
             case updates.AgentMessageChunk(content=block, message_id=message_id):
@@ -284,21 +351,24 @@ class Exchange:
             case updates.AgentThoughtChunk(content=block, message_id=message_id):
                 await self._speak(block, None, thought=True)
             case updates.ToolCall() | updates.ToolCallChanged():
-                await self._call(update)
+                await self._call(update, size)
             case updates.Plan(entries=entries):
                 plan = tuple(
                     PlanEntry(content=e.content, status=e.status, priority=e.priority)
-                    for e in entries[:200]
+                    for e in entries
                 )
-                await self._ledger.append(PlanUpdated(entries=plan))
+                await self._tell(PlanUpdated(entries=plan))
             case updates.UsageUpdate():
                 self._size = update
             case updates.Notice(severity=severity, title=title, description=description):
-                await self._ledger.append(
-                    Notice(severity=severity, title=title, description=description)
-                )
+                await self._tell(Notice(severity=severity, title=title, description=description))
             case _:
                 pass
+
+    async def _tell(self, event: PlanUpdated | Notice) -> None:
+        self._besides += 1
+        if self._besides <= _MOST_BESIDES:
+            await self._ledger.append(event)
 
     async def _speak(self, block: Any, message_id: str | None, *, thought: bool) -> None:
         self._silent = False
@@ -314,14 +384,24 @@ class Exchange:
         elif not thought:
             self._ledger.show(block)
 
-    def _known(self, update: Any) -> Tracked:
+    def _known(self, update: Any, size: int) -> Tracked:
         """The call that an update is about; one that nobody has told of yet begins with it."""
         tracked = self._calls.get(update.tool_call_id)
         if tracked is None:
             tracked = self._track(ToldCall(tool_call_id=update.tool_call_id))
         if not tracked.settled:
-            tracked.told.merge(update)
+            self._merge(tracked, update, size)
         return tracked
+
+    def _merge(self, tracked: Tracked, update: Any, size: int) -> None:
+        before = tracked.told.weight
+        tracked.told.merge(update, size)
+        self._open_bytes += tracked.told.weight - before
+        if self._open_bytes > _MOST_OPEN_BYTES:
+            raise CallboardError(
+                "limitReached",
+                f"the agent has told more than {_MOST_OPEN_BYTES} bytes of calls that are not over",
+            )
 
     def _track(self, told: ToldCall) -> Tracked:
         if len(self._calls) >= _MOST_CALLS:
@@ -333,9 +413,10 @@ class Exchange:
         self._forming.append(tracked)
         return tracked
 
-    async def _call(self, update: Any) -> None:
-        tracked = self._known(update)
+    async def _call(self, update: Any, size: int) -> None:
+        tracked = self._known(update, size)
         if tracked.settled:
+            self._forget(tracked)
             return
         told = tracked.told
         over = told.status in ("completed", "failed")
@@ -353,6 +434,11 @@ class Exchange:
             await self._asking.withdraw(tracked)
             cancelled = told.status == "failed" and self._cut is not None
             await self._ledger.settle(tracked, "cancelled" if cancelled else None)
+            self._forget(tracked)
+
+    def _forget(self, tracked: Tracked) -> None:
+        self._open_bytes -= tracked.told.weight
+        tracked.release()
 
     async def _commit_forming(self, but: Tracked | None = None) -> None:
         """Brings the calls into the log that were told of, in their order; `but` one that is asked about, which
@@ -365,30 +451,6 @@ class Exchange:
         if formed:
             await self._ledger.commit(formed)
             self._spoke_as = None
-
-    # --- what it used ---
-
-    def _used(self) -> Usage:
-        told: Any = (self._answered or {}).get("usage")
-        counts = cast("dict[str, Any]", told) if isinstance(told, dict) else {}
-        usage = Usage(
-            requests=1,
-            input_tokens=_count(counts.get("inputTokens")),
-            output_tokens=_count(counts.get("outputTokens")),
-            cache_read_tokens=_count(counts.get("cachedReadTokens")),
-            cache_write_tokens=_count(counts.get("cachedWriteTokens")),
-            reasoning_tokens=_count(counts.get("thoughtTokens")),
-            partial=not counts,
-        )
-        size = self._size
-        if size is None:
-            return usage
-        usage = attrs.evolve(usage, context_tokens=_count(size.used))
-        if size.cost is None or not 0 <= size.cost.amount < 1e9:
-            return usage
-        before, self._connection.spent = self._connection.spent, size.cost.amount
-        cost = max(0.0, size.cost.amount - before)
-        return attrs.evolve(usage, cost=cost, currency=size.cost.currency[:16])
 
     # --- corrections, and the end ---
 
@@ -414,6 +476,7 @@ class Exchange:
     def _cancel(self) -> None:
         self._connection.cancel()
         self._asking.cancel()
+        self._questions.cancel()
 
     async def stop(self, *, within_s: float, quietly: bool) -> None:
         """The turn ends. The agent is told, and has the time to come to its own end; then it is ended. `quietly`:
@@ -453,11 +516,8 @@ class Exchange:
         """Nothing of the turn is left running."""
         self._room.set()
         await self._asking.close()
+        await self._questions.close()
         for answer in list(self._waiting):
             answer.cancel()
         await self._end_served()
         await self._terminals.close()
-
-
-def _count(value: Any) -> int | None:
-    return value if type(value) is int and 0 <= value < 2**40 else None

@@ -17,7 +17,7 @@ from ...turns.turn import Turn
 from ..contract import services
 from ..peer import INVALID_PARAMS
 from .asking import Asking
-from .connection import NOT_FOUND, Refused
+from .desk import NOT_FOUND, Refused
 from .own_calls import OwnCalls
 
 
@@ -75,12 +75,13 @@ class Files:
             await self._own.run(READ_FILE.name, path=str(path), start_line=request.line or None)
 
     async def write(self, request: services.WriteTextFileRequest) -> services.WriteTextFileResponse:
-        """Writes a file: as part of the agent's call that was just allowed to change it, else as a call of its own,
-        that policy judges. Raises `Refused`."""
+        """Writes a file: as part of the agent's call that was just allowed to change it so, once; else as a call of its
+        own, that policy judges. Raises `Refused`."""
         path = self._resolved(request.path)
-        if await finished(partial(self._has, path, request.content)):
+        now = await finished(partial(self._now, path))
+        if now == request.content:
             return services.WriteTextFileResponse()
-        if not self._asking.allows_path(str(path)):
+        if not self._asking.allows_write(str(path), now, request.content):
             await self._own.run(WRITE_FILE.name, path=str(path), content=request.content)
             return services.WriteTextFileResponse()
         context = self._turn.caller.context(CallId(""))
@@ -93,12 +94,12 @@ class Files:
             raise Refused(INVALID_PARAMS, str(failure)) from None
         return services.WriteTextFileResponse()
 
-    def _has(self, path: Path, content: str) -> bool:
-        """Whether the file is what it is to be."""
+    def _now(self, path: Path) -> str | None:
+        """What the file is, if it is one that can be read."""
         try:
-            return textfile.read(self._workspace, path).text == content
+            return textfile.read(self._workspace, path).text
         except (ToolFailure, PathDenied, OSError):
-            return False
+            return None
 
 
 def _lines(text: str, line: int | None, limit: int | None) -> str:

@@ -10,7 +10,6 @@ from typing import Any
 
 from attrs import define, evolve, field
 
-from callboard_rpc.approvals import FileChangeSubject
 from callboard_rpc.common import CallId, ImageContent, ToolStatus, ToolUse
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import Notice
@@ -30,6 +29,7 @@ from ...turns.stages import notify, say
 from ...turns.turn import Progress, Turn
 from ..contract import content
 from .told import ToldCall, text_of
+from .writes import Shown, shown_writes
 
 _LONG_CHARS = 256 * 1024
 _MOST_CHARS = 64 * 1024 * 1024
@@ -45,8 +45,17 @@ class Tracked:
     call: Call | None = None
     settled: bool = False
     allowed: bool = False
+    writes: tuple[Shown, ...] = ()
+    """What was shown of the files that it changes, when it was asked about."""
     began: float = field(factory=time.monotonic)
     question: "asyncio.Task[None] | None" = None
+
+    def release(self) -> None:
+        """Forgets what was told of a call that is over: an agent may make thousands."""
+        self.told = ToldCall(tool_call_id=self.told.tool_call_id)
+        self.writes = ()
+        if self.call is not None:
+            self.call = evolve(self.call, shown={}, arguments=None, preview=None)
 
 
 class Ledger:
@@ -135,11 +144,10 @@ class Ledger:
             return told.preview(folder, (self._resolved(told.working_folder(folder)),))
         return told.preview(folder, [self._resolved(path) for path in told.paths])
 
-    def shown_paths(self, preview: Preview) -> tuple[str, ...]:
-        """Those files, resolved, that whoever was asked has seen: where changes are shown, the changed ones."""
-        if not isinstance(preview.subject, FileChangeSubject):
-            return preview.paths
-        return tuple(self._resolved(change.path) for change in preview.subject.changes)
+    def writes(self, told: ToldCall, call: Call) -> tuple[Shown, ...]:
+        """What a call would write, as it is shown; paths resolved."""
+        paths = () if call.preview is None else call.preview.paths
+        return shown_writes([(self._resolved(diff.path), diff) for diff in told.diffs], paths)
 
     def _resolved(self, path: str) -> str:
         try:
@@ -245,6 +253,19 @@ class Ledger:
             assert_fence(tx, grant)
             if tx.one(TURN_SQL["is_open"], settled.call.call_id) is not None:
                 caller.write_result(tx, settled)
+
+        await self._turn.log.transact(write)
+        self._turn.live.touch()
+
+    async def withdraw(self, call: Call, status: ToolStatus, why: str) -> None:
+        """Takes back what a call asks, and commits its result, unless it has one."""
+        grant, caller = self._turn.live.grant, self._turn.caller
+
+        def write(tx: Transaction) -> None:
+            assert_fence(tx, grant)
+            caller.take_back(tx, call, why)
+            if tx.one(TURN_SQL["is_open"], call.call_id) is not None:
+                caller.write_result(tx, settled_as(call, status, why))
 
         await self._turn.log.transact(write)
         self._turn.live.touch()

@@ -13,7 +13,7 @@ from ...turns.answer import Requested
 from ...turns.call import Call
 from ...turns.turn import Turn
 from ..peer import INVALID_PARAMS
-from .connection import Refused
+from .desk import Refused
 from .ledger import Ledger
 
 

@@ -67,7 +67,7 @@ async def probe(
     """Starts the agent of a connection, asks it, and ends it again with all that it has started. `mark` is what its
     processes bear, `environ` what it inherits."""
     profile = connection.profile
-    inherited = environment_of(environ, profile.env)
+    inherited = environment_of(environ, profile)
     seen = _Seen(connection, redact)
     with tempfile.TemporaryDirectory(prefix="callboard-probe-") as folder:
         try:

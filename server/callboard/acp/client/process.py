@@ -217,7 +217,10 @@ class AgentProcess:
             self._tasks[2].cancel()
             await asyncio.gather(self._tasks[2], return_exceptions=True)
             if not self.over.is_set():
-                await self._end_tree()
+                if self._exit_code is None:
+                    await self._end_tree()
+                else:  # it had left by itself, and the end of the rest was cut off just now
+                    await self._end_rest()
                 self._close()
 
 

@@ -25,6 +25,7 @@ from ...log.text import redacted
 from ...sessions.driving import Driving
 from ...sessions.external import known_session
 from ...sessions.identity import identity, life
+from ...sessions.profiles import Profile
 from ...tools.ending import end_marked, end_tree
 from ...tools.offload import ended
 from .connection import Connection
@@ -97,7 +98,8 @@ class ExternalAgents:
         """Whether it is the agent that the profile means by now, and knows all that it was told, by whatever server,
         and nothing that is gone."""
         now, then = driving.profile, connection.profile
-        if not connection.lives or (now.command, now.env) != (then.command, then.env):
+        started_as = then.command, then.env, then.inherit_env
+        if not connection.lives or (now.command, now.env, now.inherit_env) != started_as:
             return False
         known = known_session(self.log.glance, driving.state.session_id, now.name)
         if known is None:
@@ -153,7 +155,7 @@ class ExternalAgents:
         try:
             process = await connection.open(
                 cwd=Path(driving.state.cwd),
-                environment=environment_of(self._environ, driving.profile.env),
+                environment=environment_of(self._environ, driving.profile),
                 mark=mark,
             )
         except BaseException:
@@ -257,8 +259,21 @@ def _end_left(mark: str, pid: int | None, told: str | None) -> None:
         end_marked((mark,))
 
 
-def environment_of(environ: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+def environment_of(environ: Mapping[str, str], profile: Profile) -> dict[str, str]:
     """What an agent's program inherits: what the server has (its logins are in there), but for what is Callboard's
-    own; and what its profile says."""
-    inherited = {k: v for k, v in environ.items() if not k.startswith("CALLBOARD_")}
-    return {**inherited, **own}
+    own; and what its profile says. One that is to inherit nothing has what any program needs to run."""
+    inherited = {
+        name: value
+        for name, value in environ.items()
+        if not name.startswith("CALLBOARD_") and (profile.inherit_env or _is_plain(name))
+    }
+    return {**inherited, **profile.env}
+
+
+_PLAIN = frozenset(
+    ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TERM", "TZ", "TMPDIR", "TMP", "TEMP"]
+)  # fmt: skip
+
+
+def _is_plain(name: str) -> bool:
+    return name in _PLAIN or name.startswith(("LC_", "XDG_"))

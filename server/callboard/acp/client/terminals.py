@@ -23,7 +23,7 @@ from ..contract import services, tool_calls
 from ..peer import INVALID_PARAMS
 from .asking import Asking
 from .commands import command_line, with_variables, without_place
-from .connection import NOT_FOUND, Refused
+from .desk import NOT_FOUND, Refused
 from .ledger import Ledger
 from .own_calls import OwnCalls
 from .told import ToldCall

@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 
 import attrs
 import orjson
-from attrs import define
+from attrs import define, field
 
 from callboard_rpc.approvals import CommandSubject, FileChangeSubject, Subject, ToolCallSubject
 from callboard_rpc.common import FileChange, Json, Location
@@ -20,7 +20,7 @@ from ...tools.base import Effect, Preview, Tool, ToolContext, ToolFailure, ToolO
 from ...tools.command import command_risk
 from ...tools.diffs import file_change
 from ...tools.display import clip, one_line, printable, well_formed
-from ..contract import content, tool_calls
+from ..contract import content, convert, tool_calls
 from .commands import command_line
 
 _EFFECTS: Final[dict[str, Effect]] = {
@@ -83,9 +83,18 @@ class ToldCall:
     """What a terminal of the agent's own has printed, for those who tell that."""
     exit_code: int | None = None
     _streamed: str = ""
+    _sizes: dict[str, int] = field(factory=dict[str, int])
 
-    def merge(self, update: Any) -> None:
-        """Takes in a `ToolCall`, a `ToolCallChanged` or a `ToolCallUpdate`."""
+    @property
+    def weight(self) -> int:
+        """About how many bytes are kept of it."""
+        return len(self.printed) + sum(self._sizes.values())
+
+    def merge(self, update: Any, size: int = 0) -> None:
+        """Takes in a `ToolCall`, a `ToolCallChanged` or a `ToolCallUpdate`, of `size` bytes."""
+        for name in ("content", "raw_input", "raw_output"):
+            if getattr(update, name) is not None:
+                self._sizes[name] = size
         for name in ("title", "name", "kind", "status", "locations", "raw_input"):
             value = getattr(update, name)
             if value is not None:
@@ -172,12 +181,17 @@ class ToldCall:
                 named.append(value)
         return tuple(dict.fromkeys(path for path in named if path.startswith("/")))[:_PLACES]
 
+    @property
+    def diffs(self) -> list[tool_calls.Diff]:
+        """The changes that it tells, as many as are shown."""
+        return self._diffs()[:_PLACES]
+
     def _diffs(self) -> list[tool_calls.Diff]:
         return [each for each in self.content if isinstance(each, tool_calls.Diff)]
 
     @property
     def changes(self) -> tuple[FileChange, ...]:
-        return tuple(_change(each) for each in self._diffs()[:_PLACES])
+        return tuple(_change(each) for each in self.diffs)
 
     @property
     def places(self) -> tuple[Location, ...]:
@@ -289,6 +303,11 @@ class ToldCall:
             exit_code=self.exit_code,
             truncated=clipped.truncated,
         )
+
+
+def size_of(update: tool_calls.ToolCallUpdate) -> int:
+    """About how many bytes what a question tells of its call has."""
+    return len(orjson.dumps(convert.unstructure(update), default=repr))
 
 
 def _spelled(parts: Iterable[Any]) -> Json | None:

@@ -3,7 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from callboard_rpc.common import Empty, MessageId, Page, SessionId, TurnId
+from attrs import evolve
+
+from callboard_rpc.common import Empty, MessageId, Page, SessionId, TurnId, Unset
 from callboard_rpc.events import Author
 from callboard_rpc.sessions import (
     Draft,
@@ -80,7 +82,11 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
     async def get(_: Call, params: SessionGetParams) -> SessionResult:
         session = await host.reading.session(params.session_id)
         host.opened.note(session.session_id)
-        return result(session, await _draft(host, session))
+        return result(await with_options(session), await _draft(host, session))
+
+    async def with_options(session: Session) -> Session:
+        shown = (await host.cache.state(session.session_id)).offers.shown()
+        return evolve(session, options=shown)
 
     async def list_(_: Call, params: SessionListParams) -> dict[str, Any]:
         before = number(params.cursor, LARGEST)
@@ -170,20 +176,23 @@ def handlers(host: Host, clients: Clients) -> dict[str, Handler]:
             await host.catalog.resolve(params.model)
         if isinstance(params.burst_budget, int):
             checked_budget(params.burst_budget)
-        return result(
-            await host.sessions.update(
-                params.session_id,
-                by=actor_of(call),
-                title=params.title,
-                pinned=params.pinned,
-                metadata=params.metadata,
-                mode=params.mode,
-                model=params.model,
-                burst_budget=params.burst_budget,
-                if_unchanged_since=params.if_unchanged_since,
-                effort=params.effort,
-            )
+        options = None
+        if not isinstance(params.options, Unset):
+            options = await host.options_patch(params.session_id, params.options)
+        session = await host.sessions.update(
+            params.session_id,
+            by=actor_of(call),
+            title=params.title,
+            pinned=params.pinned,
+            metadata=params.metadata,
+            mode=params.mode,
+            model=params.model,
+            burst_budget=params.burst_budget,
+            if_unchanged_since=params.if_unchanged_since,
+            effort=params.effort,
+            options=options,
         )
+        return result(await with_options(session))
 
     async def archive(call: Call, params: SessionMutateParams) -> SessionResult:
         by = actor_of(call)
