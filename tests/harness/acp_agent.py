@@ -67,7 +67,9 @@ class Agent:
                 self.cancelled.set()
             elif message["method"] == "_session/steering":
                 self.steered.put("".join(b.get("text", "") for b in message["params"]["prompt"]))
-                self.put({"id": message["id"], "result": SCENE.get("steering", {"outcome": "injected"})})
+                self.put(
+                    {"id": message["id"], "result": SCENE.get("steering", {"outcome": "injected"})}
+                )
             else:
                 self.inbox.put(message)
         if not SCENE.get("outlives_its_input"):

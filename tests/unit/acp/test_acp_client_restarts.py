@@ -150,7 +150,8 @@ async def test_one_that_takes_corrections_is_not_called_away(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "answer", [{}, {"outcome": "promptRequired", "reason": "noRunningTurn"}, {"outcome": "failed"}, "?"]
+    "answer",
+    [{}, {"outcome": "promptRequired", "reason": "noRunningTurn"}, {"outcome": "failed"}, "?"],
 )
 async def test_one_that_has_not_taken_a_correction_is_called_away_for_it(
     tmp_path: Path, answer: object

@@ -340,7 +340,9 @@ class Connection:
             answer = await self.peer.request(STEERING, asked, timeout_s=STEERING_S, plain=True)
         except (PeerError, PeerClosed, TimeoutError):
             return False
-        outcome: Any = cast("dict[str, Any]", answer).get("outcome") if isinstance(answer, dict) else None
+        outcome: Any = (
+            cast("dict[str, Any]", answer).get("outcome") if isinstance(answer, dict) else None
+        )
         return outcome in _TAKEN
 
     async def settle(self, mode: Mode, wanted: Values) -> None:
