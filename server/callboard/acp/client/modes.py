@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 from attrs import define, evolve, field, frozen
 
-from callboard_rpc.common import Mode, OptionValue, SessionOption
+from callboard_rpc.common import Mode, SessionOption
 
 from ...sessions.offers import MOST
 from ..contract import sessions, updates
-from .offering import Models, Offering, values_of
+from .offering import Models, Offering, value_of, values_of
 
 _FITTING: dict[Mode, tuple[str, ...]] = {
     "plan": ("plan", "architect", "read-only", "readonly", "ask", "chat"),
@@ -87,16 +87,6 @@ class Choices:
             case _:
                 pass
 
-    @property
-    def modes(self) -> tuple[tuple[str, str], ...]:
-        """Its own modes, each with its name."""
-        return () if self._modes is None else self._modes.values
-
-    @property
-    def mode(self) -> str | None:
-        """The one of them that it is in."""
-        return None if self._modes is None else self._modes.current
-
     def _configured(self, options: Iterable[Any]) -> None:
         known = sessions.SessionConfigSelect | sessions.SessionConfigBoolean
         self.options = tuple(each for each in options if isinstance(each, known))[:MOST]
@@ -160,7 +150,7 @@ class Choices:
         for option in self.options:
             offering.add_option(option, mode if option.id == self.mode_option else None)
         if modes is not None and modes.config_id is None and mode is not None:
-            values = [OptionValue(value=value, name=name) for value, name in modes.values]
+            values = [value_of(value, name) for value, name in modes.values]
             offering.add("mode", "Mode", mode, values, "mode")
         if models is not None and not any(each.category == "model" for each in offering.options):
             offering.add("model", "Model", models.current, models.values, "model")

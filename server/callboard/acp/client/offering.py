@@ -37,7 +37,7 @@ def models_of(answer: Any) -> Models | None:
         return None
     found = (_fields(each) for each in cast("list[Any]", listed)[:_MOST_VALUES])
     values = [
-        _value(each["modelId"], each.get("name"), each.get("description"))
+        value_of(each["modelId"], each.get("name"), each.get("description"))
         for each in found
         if _is_id(each.get("modelId"))
     ]
@@ -52,7 +52,7 @@ def _is_id(value: Any) -> bool:
     return isinstance(value, str) and 0 < len(value) <= LONGEST
 
 
-def _value(value: str, name: Any, description: Any) -> OptionValue:
+def value_of(value: str, name: Any, description: Any = None) -> OptionValue:
     told = one_line(description, _DESCRIPTION_CHARS) if isinstance(description, str) else None
     called = one_line(name, LONGEST) if isinstance(name, str) else ""
     return OptionValue(value=value, name=called or value, description=told or None)
@@ -123,4 +123,4 @@ def values_of(entries: Iterable[Any]) -> Iterable[OptionValue]:
         if isinstance(entry, sessions.SessionConfigSelectGroup):
             yield from values_of(entry.options)
         elif isinstance(entry, sessions.SessionConfigSelectOption):
-            yield _value(entry.value, entry.name, entry.description)
+            yield value_of(entry.value, entry.name, entry.description)

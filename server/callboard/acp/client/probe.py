@@ -131,8 +131,8 @@ class _Seen:
             agent_info=self._info(),
             capabilities=_capabilities(connection) if began else {},
             auth_methods=tuple(map(self._login, connection.hello.auth_methods[:_MOST])),
-            modes=self._modes(),
-            models=self._models(),
+            modes=self._choices("mode"),
+            models=self._choices("model"),
         )
 
     def _text(self, words: str, chars: int = _CHARS) -> str:
@@ -167,31 +167,19 @@ class _Seen:
             description=self._maybe(method.description),
         )
 
-    def _modes(self) -> tuple[ProbedChoice, ...]:
-        choices = self._connection.choices
-        return tuple(
-            ProbedChoice(id=self._name(id), name=self._name(name), current=id == choices.mode)
-            for id, name in choices.modes[:_MOST]
-        )
-
-    def _models(self) -> tuple[ProbedChoice, ...]:
-        options = self._connection.choices.options
-        selects = (o for o in options if isinstance(o, sessions.SessionConfigSelect))
-        chosen = next((o for o in selects if o.category == "model"), None)
-        if chosen is None:
+    def _choices(self, category: Literal["mode", "model"]) -> tuple[ProbedChoice, ...]:
+        offered = self._connection.choices.offered(self._connection.profile.name)
+        option = next((each for each in offered if each.category == category), None)
+        if option is None:
             return ()
-        flat: list[sessions.SessionConfigSelectOption] = []
-        for entry in chosen.options:
-            grouped = isinstance(entry, sessions.SessionConfigSelectGroup)
-            flat += entry.options if grouped else (entry,)
         return tuple(
             ProbedChoice(
                 id=self._name(each.value),
                 name=self._name(each.name),
                 description=self._maybe(each.description),
-                current=each.value == chosen.current_value,
+                current=each.value == option.value,
             )
-            for each in flat[:_MOST]
+            for each in option.values[:_MOST]
         )
 
 
