@@ -6,7 +6,7 @@ to its end, and ends the agent when it does not.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
@@ -24,16 +24,18 @@ from ..contract import content, services, tool_calls, updates
 from ..peer import INVALID_PARAMS, PeerClosed
 from .asking import Asking
 from .bounds import bounded_call
+from .calls import Calls
 from .connection import Connection
 from .desk import Refused
 from .eliciting import question_of
+from .errands import Errands
 from .files import Files
 from .forms import Unfit
 from .ledger import Ledger, Tracked
 from .own_calls import OwnCalls
 from .questions import Questions
 from .terminals import Terminals
-from .told import ToldCall, size_of
+from .told import size_of
 from .used import used_of
 
 T = TypeVar("T")
@@ -42,17 +44,12 @@ _log = logging.getLogger(__name__)
 
 STRAGGLERS_S = 0.1
 """How long after its answer more may come of it."""
-FORMING_S = 0.3
-"""How long a call may be told without its input before it is in the log as it is."""
 _MANY = 500
 """How many updates may wait; then nothing more is read of the agent until fewer do."""
 _MANY_BYTES = 4 * 1024 * 1024
 """How much of them may wait."""
 _BREATH = 50
 """How many are dealt with before others have their turn."""
-_MOST_CALLS = 5_000
-_MOST_OPEN_BYTES = 64 * 1024 * 1024
-"""How much may be told of calls that are not over."""
 _MOST_BESIDES = 2_000
 """How many plans and notices of one prompt are in the log."""
 
@@ -84,16 +81,12 @@ class Exchange:
         self._questions = questions
         self._files = files
         self._terminals = terminals
-        self._own = own
         self._correct = correct
         self._items: asyncio.Queue[Item | None] = asyncio.Queue()
         self._room = asyncio.Event()
         self._waiting_bytes = 0
         self._besides = 0
-        self._open_bytes = 0
-        self._calls: dict[str, Tracked] = {}
-        self._forming: list[Tracked] = []
-        self._flush: asyncio.TimerHandle | None = None
+        self._calls = Calls(ledger, lambda: self._items.put_nowait(self._commit_forming))
         self._spoke_as: str | None = None
         self._size: updates.UsageUpdate | None = None
         self._silent = True
@@ -105,9 +98,7 @@ class Exchange:
         self._waiting: set[asyncio.Future[Any]] = set()
         """Answers to the agent that are to come of items."""
         self._working: asyncio.Task[None] | None = None
-        self._served: set[asyncio.Task[Any]] = set()
-        """What the agent has us do just now."""
-        self._released = False
+        self._errands = Errands(lambda: own.asking)
 
     # --- one prompt ---
 
@@ -116,7 +107,7 @@ class Exchange:
         that was said meanwhile. Raises `CallboardError` for an agent that fails, and whatever the log does."""
         self._answered = self._failed = self._cut = self._size = None
         self._silent = True
-        self._released = False
+        self._errands.open()
         self._besides = 0
         self._progress.iterations += 1
         self._ledger.begin_anew()
@@ -159,7 +150,7 @@ class Exchange:
                 done += 1
                 if done % _BREATH == 0:
                     await asyncio.sleep(0)
-            self._released = True
+            self._errands.close()
             for _ in range(self._items.qsize()):  # what came behind the end, and may be waited for
                 if (item := self._items.get_nowait()) is not None:
                     await item()
@@ -168,8 +159,7 @@ class Exchange:
             for task in (asked, watch):
                 task.cancel()
             await asyncio.gather(asked, watch, return_exceptions=True)
-            if self._flush is not None:
-                self._flush.cancel()
+            self._calls.stop()
             self._ledger.close()
 
     async def _end(self, asked: "asyncio.Task[dict[str, Any]]") -> None:
@@ -189,12 +179,10 @@ class Exchange:
         await self._questions.withdraw_all(
             *(self._cut or ("cancelled", "Its agent does not wait for the answer any more."))
         )
-        for tracked in list(self._calls.values()):
-            if not tracked.settled:
-                await self._asking.withdraw(tracked)
-                await self._ledger.settle(tracked, *self._left_open())
+        for tracked in self._calls.open:
+            await self._asking.withdraw(tracked)
+            await self._ledger.settle(tracked, *self._left_open())
         self._calls.clear()
-        self._open_bytes = 0
         self._asking.forget()
         if self._cut is not None and self._cut[0] == "superseded":
             await self._ledger.say_so_far()
@@ -221,10 +209,9 @@ class Exchange:
         for update, size in updates:
             await self._take(update, size)
         await self._commit_forming()
-        for tracked in self._calls.values():
+        for tracked in self._calls.open:
             await self._ledger.settle(tracked, "error", "Its agent has not said what came of it.")
         self._calls.clear()
-        self._open_bytes = 0
         await self._ledger.say_so_far()
 
     # --- the desk ---
@@ -287,10 +274,11 @@ class Exchange:
         return answer
 
     async def _asked(self, request: tool_calls.RequestPermissionRequest, answer: Any) -> None:
-        tracked = self._known(request.tool_call, size_of(request.tool_call))
+        self._silent = False
+        size = size_of(request.tool_call)
+        tracked = self._calls.known(request.tool_call, size)
         if tracked.settled:  # it is asked about once more: that is another call
-            tracked = self._track(ToldCall(tool_call_id=tracked.told.tool_call_id))
-            self._merge(tracked, request.tool_call, size_of(request.tool_call))
+            tracked = self._calls.begun(request.tool_call, size)
         if tracked.call is None:
             await self._commit_forming(but=tracked)
         await self._asking.ask(tracked, request, answer, fault=self._fault)
@@ -306,27 +294,17 @@ class Exchange:
     async def read_file(
         self, request: services.ReadTextFileRequest
     ) -> services.ReadTextFileResponse:
-        return await self._serve(self._files.read(request))
+        return await self._errands.run(self._files.read(request))
 
     async def write_file(
         self, request: services.WriteTextFileRequest
     ) -> services.WriteTextFileResponse:
-        return await self._serve(self._in_order(self._files.write, request))
+        return await self._errands.run(self._in_order(self._files.write, request))
 
     async def terminal(self, method: str, request: Any) -> Any:
         if method != "terminal/create":
             return await self._terminals.serve(method, request)
-        return await self._serve(self._in_order(self._terminals.serve, method, request))
-
-    async def _serve(self, work: Coroutine[Any, Any, T]) -> T:
-        """Does something for the agent. It ends at the latest with the turn that it belongs to."""
-        if self._released:
-            work.close()
-            raise Refused(INVALID_PARAMS, "the prompt that this belongs to is over")
-        task = asyncio.get_running_loop().create_task(work)
-        self._served.add(task)
-        task.add_done_callback(self._served.discard)
-        return await task
+        return await self._errands.run(self._in_order(self._terminals.serve, method, request))
 
     async def _in_order(self, do: Callable[..., Awaitable[T]], *given: Any) -> T:
         """Does something when all that came before is dealt with, and in the log."""
@@ -384,49 +362,19 @@ class Exchange:
         elif not thought:
             self._ledger.show(block)
 
-    def _known(self, update: Any, size: int) -> Tracked:
-        """The call that an update is about; one that nobody has told of yet begins with it."""
-        tracked = self._calls.get(update.tool_call_id)
-        if tracked is None:
-            tracked = self._track(ToldCall(tool_call_id=update.tool_call_id))
-        if not tracked.settled:
-            self._merge(tracked, update, size)
-        return tracked
-
-    def _merge(self, tracked: Tracked, update: Any, size: int) -> None:
-        before = tracked.told.weight
-        tracked.told.merge(update, size)
-        self._open_bytes += tracked.told.weight - before
-        if self._open_bytes > _MOST_OPEN_BYTES:
-            raise CallboardError(
-                "limitReached",
-                f"the agent has told more than {_MOST_OPEN_BYTES} bytes of calls that are not over",
-            )
-
-    def _track(self, told: ToldCall) -> Tracked:
-        if len(self._calls) >= _MOST_CALLS:
-            raise CallboardError(
-                "limitReached", f"the agent has made more than {_MOST_CALLS} calls with one prompt"
-            )
-        self._silent = False
-        tracked = self._calls[told.tool_call_id] = Tracked(told=told)
-        self._forming.append(tracked)
-        return tracked
-
     async def _call(self, update: Any, size: int) -> None:
-        tracked = self._known(update, size)
+        self._silent = False
+        tracked = self._calls.known(update, size)
         if tracked.settled:
-            self._forget(tracked)
+            self._calls.forget(tracked)
             return
         told = tracked.told
         over = told.status in ("completed", "failed")
         if tracked.call is None:
             if over or told.status == "in_progress":
                 await self._commit_forming()
-            elif self._flush is None:
-                self._flush = asyncio.get_running_loop().call_later(
-                    FORMING_S, self._items.put_nowait, self._commit_forming
-                )
+            else:
+                self._calls.commit_soon()
         if tracked.call is not None and not over:
             self._ledger.stream(tracked)
         if over:
@@ -434,22 +382,10 @@ class Exchange:
             await self._asking.withdraw(tracked)
             cancelled = told.status == "failed" and self._cut is not None
             await self._ledger.settle(tracked, "cancelled" if cancelled else None)
-            self._forget(tracked)
-
-    def _forget(self, tracked: Tracked) -> None:
-        self._open_bytes -= tracked.told.weight
-        tracked.release()
+            self._calls.forget(tracked)
 
     async def _commit_forming(self, but: Tracked | None = None) -> None:
-        """Brings the calls into the log that were told of, in their order; `but` one that is asked about, which
-        comes with its question."""
-        if self._flush is not None:
-            self._flush.cancel()
-            self._flush = None
-        formed, self._forming = [each for each in self._forming if each is not but], []
-        formed = [each for each in formed if each.call is None]
-        if formed:
-            await self._ledger.commit(formed)
+        if await self._calls.commit(but):
             self._spoke_as = None
 
     # --- corrections, and the end ---
@@ -500,17 +436,8 @@ class Exchange:
     async def release(self) -> None:
         """The agent has said its last. What it has had us do, without waiting for it, is done; nobody is asked
         about it any more, and nothing that runs goes on."""
-        self._released = True
-        while busy := self._served - self._own.asking:
-            await asyncio.wait(busy, return_when=asyncio.FIRST_COMPLETED)
-        await self._end_served()
+        await self._errands.finish()
         await self._terminals.close()
-
-    async def _end_served(self) -> None:
-        self._released = True
-        for task in self._served:
-            task.cancel()
-        await asyncio.gather(*self._served, return_exceptions=True)
 
     async def close(self) -> None:
         """Nothing of the turn is left running."""
@@ -519,5 +446,5 @@ class Exchange:
         await self._questions.close()
         for answer in list(self._waiting):
             answer.cancel()
-        await self._end_served()
+        await self._errands.end()
         await self._terminals.close()

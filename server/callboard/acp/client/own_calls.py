@@ -21,7 +21,7 @@ class OwnCalls:
     def __init__(self, turn: Turn, ledger: Ledger) -> None:
         self._turn = turn
         self._ledger = ledger
-        self.asking: set[asyncio.Task[Any] | None] = set()
+        self.asking: set[asyncio.Task[Any]] = set()
         """The tasks in which somebody is asked about such a call."""
 
     async def admitted(self, name: str, **arguments: Any) -> Call:
