@@ -41,7 +41,7 @@ class OwnCalls:
 
     async def _admit(self, call: Call) -> ToolOutput | None:
         caller, task = self._turn.caller, asyncio.current_task()
-        if call.approval_id is None:
+        if call.approval_id is None or task is None:
             return await caller.admit(call)
         self.asking.add(task)
         try:
