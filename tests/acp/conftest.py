@@ -1,5 +1,7 @@
 """What this machine lacks the schema or the clients for is left out; where real clients live."""
 
+import hashlib
+import shutil
 from collections.abc import Generator
 from pathlib import Path
 
@@ -28,6 +30,9 @@ def place(tmp_path: Path) -> Generator[Place]:
     finally:
         for process in made.left():
             process.kill()
+        # where acpx has its sockets, whatever TMPDIR says
+        home = hashlib.sha256(made.environ["HOME"].encode()).hexdigest()
+        shutil.rmtree(Path("/tmp") / f"acpx-{home[:10]}", ignore_errors=True)
 
 
 @pytest.fixture(params=SDKS)

@@ -10,7 +10,7 @@ import pytest
 from test_acp_agents import SPEAKS, agent, running, until, work  # noqa: F401 - a fixture
 
 from harness.checked import CheckedServer
-from harness.process import PATIENCE_S, RpcError, scenario
+from harness.process import ANEW, PATIENCE_S, RpcError, scenario
 
 KEY = "key-of-the-environment-4711"
 LOGIN = {"session/new": {"code": -32000, "message": "Authentication required"}}
@@ -268,7 +268,9 @@ def test_a_few_are_tried_at_once_and_the_others_wait(tmp_path: Path) -> None:
 
 def test_what_a_server_that_was_killed_has_probed_is_ended_by_the_next(tmp_path: Path) -> None:
     agent(tmp_path, "silent", silent=["initialize"], outlives_its_input=True)
-    with serve(tmp_path) as server:
+    # where the folder lies that a probe works in, which nobody can remove for it
+    temporary = {"TMPDIR": str(tmp_path)}
+    with serve(tmp_path, environ=temporary, program=ANEW) as server:
         server.request("agent/probe", profile="silent")
         heard(tmp_path, "silent")
         server.kill()
