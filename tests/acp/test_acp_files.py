@@ -59,6 +59,27 @@ def test_a_tool_reads_the_buffer_and_writes_through_the_editor(tmp_path: Path) -
         assert asked["sessionId"] == session and asked["path"] == str(folder / "old.txt")
 
 
+@pytest.mark.parametrize(
+    ("saved", "changed"),
+    [
+        ("one\ntwo\nthree\n", "one\nTWO\nthree\n"),
+        ("one\r\ntwo\r\nthree\r\n", "one\r\nTWO\r\nthree\r\n"),
+        ("one\ntwo\nthree", "one\nTWO\nthree"),
+        ("one\ntwo\n", "one\nTWO\nthree\n"),
+    ],
+)
+def test_an_editor_that_joins_lines_costs_a_file_no_line_end(
+    tmp_path: Path, saved: str, changed: str
+) -> None:
+    """avante.nvim tells the lines of a buffer, saved or not, with nothing behind the last."""
+    folder = workspace(tmp_path)
+    (folder / "old.txt").write_bytes(saved.encode())
+    buffers = Buffers(old="one\ntwo\nthree")
+    with agent(tmp_path, buffers) as editor:
+        assert editor.prompt(editor.new(folder), "change it") == "end_turn"
+        assert buffers.written == {str(folder / "old.txt"): changed}
+
+
 def test_what_only_the_disk_has_is_read_from_there(tmp_path: Path) -> None:
     folder = workspace(tmp_path)
     buffers = Buffers()

@@ -91,8 +91,19 @@ def _text_file(text: str, encoding: str, mark: bytes, size: int) -> TextFile:
 
 
 def in_buffer(text: str, saved: TextFile | None) -> TextFile:
-    """`text` as an editor has it, with the form of the file as it is `saved`."""
-    form = NEW_FILE if saved is None else saved.form
+    """`text` as an editor has it, with the form of the file as it is `saved`.
+
+    Editors that join a buffer's lines leave out the end of the last one, and may know no other end than
+    ``\\n``: the last one is kept, and where the lines are the same it is the file as it is saved.
+    """
+    if saved is None:
+        form = NEW_FILE
+    else:
+        form = saved.form
+        if text and not text.endswith("\n") and saved.text.endswith("\n"):
+            text += form.line_end or "\n"
+        if text.replace("\r\n", "\n") == saved.plain:
+            return saved
     return _text_file(text, form.encoding, form.mark, len(text.encode("utf-8", "replace")))
 
 
