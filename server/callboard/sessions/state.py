@@ -1,5 +1,6 @@
 """What a session is, told from its events alone."""
 
+import re
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -103,6 +104,7 @@ class SessionState:
 
 
 _TITLE_CHARS = 72
+_TAG = re.compile(r"<([a-z][a-z_-]{0,40})>")
 
 
 def title_from(message: Message) -> str | None:
@@ -110,10 +112,19 @@ def title_from(message: Message) -> str | None:
     if message.author.kind != "person":
         return None
     for block in message.content:
-        if isinstance(block, TextContent) and (lines := block.text.strip().splitlines()):
+        if isinstance(block, TextContent) and (lines := _bare(block.text).splitlines()):
             title = " ".join(lines[0].split())
             return title if len(title) <= _TITLE_CHARS else title[: _TITLE_CHARS - 1] + "…"
     return None
+
+
+def _bare(text: str) -> str:
+    """A text without the tag that some clients put around what the person wrote."""
+    text = text.strip()
+    tag = _TAG.match(text)
+    if tag is None or not text.endswith(f"</{tag[1]}>"):
+        return text
+    return text[tag.end() : -len(tag[1]) - 3].strip()
 
 
 def created_by(event: Any) -> SessionCreated | None:
