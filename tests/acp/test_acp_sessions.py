@@ -138,7 +138,10 @@ def test_the_list_has_pages_and_a_filter_and_no_children(agent: AcpProcess, tmp_
     there.mkdir()
     made = [agent.new(here) for _ in range(53)]
     other = agent.new(there, additionalDirectories=[str(here)])
-    agent.prompt(made[0], "what it is about")
+    assert agent.call("session/list")["sessions"] == [], "nothing was said in any"
+    for number, each in enumerate([*made, other]):
+        agent.prompt(each, f"/title Number {number}")
+    agent.prompt(made[0], "/title what it is about")
     page = agent.call("session/list")
     assert len(page["sessions"]) == 50
     rest = agent.call("session/list", cursor=page["nextCursor"])
@@ -349,3 +352,25 @@ def test_an_mcp_server_at_no_address_is_no_fault_of_the_server(
     given = {"type": "http", "name": "odd", "url": "http://[", "headers": []}
     answer = agent.call("session/new", cwd=str(workspace(tmp_path)), mcpServers=[given])
     assert answer["sessionId"]
+
+
+def test_what_a_client_wraps_a_prompt_in_is_no_part_of_the_title(
+    agent: AcpProcess, tmp_path: Path
+) -> None:
+    """As avante.nvim sends a prompt: the open file, the text in a tag, and a note of its own."""
+    folder = workspace(tmp_path)
+    session = agent.new(folder)
+    prompt = [
+        {"type": "resource_link", "uri": f"file://{folder}/old.txt", "name": "old.txt"},
+        {
+            "type": "text",
+            "text": "<previous_user_message>Two lines,\nplease</previous_user_message>",
+        },
+        {"type": "text", "text": "<system_context>Continuing from before</system_context>"},
+    ]
+    agent.call("session/prompt", sessionId=session, prompt=prompt)
+    (listed,) = agent.call("session/list", cwd=str(folder))["sessions"]
+    assert listed["title"] == "Two lines,"
+    kept = agent.new(folder)
+    agent.prompt(kept, "<b> is not closed here")
+    assert agent.call("session/list")["sessions"][0]["title"] == "<b> is not closed here"

@@ -176,6 +176,9 @@ WHERE s.updated_pos < :before
   AND (:archived IS NULL OR s.archived = :archived)
   AND (:parent IS NOT NULL OR s.parent_id IS NULL)
   AND (:parent IS NULL OR s.parent_id = :parent)
+  AND (NOT :begun OR s.title IS NOT NULL
+       OR EXISTS (SELECT 1 FROM turns p WHERE p.session_id = s.session_id)
+       OR EXISTS (SELECT 1 FROM sessions c WHERE c.parent_id = s.session_id))
   AND (:query IS NULL OR s.title LIKE :query ESCAPE '\' OR s.session_id LIKE :query ESCAPE '\')
   AND (:status IS NULL OR :status = CASE
         WHEN s.closed THEN 'closed'

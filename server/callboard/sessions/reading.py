@@ -113,16 +113,19 @@ class Reading:
         status: str | None = None,
         archived: bool | None = None,
         parent: str | None = None,
+        begun: bool = False,
         query: str | None = None,
         before: int | None = None,
         limit: int = 100,
     ) -> tuple[list[Session], int | None]:
-        """Sessions, the one that changed last first; and where the next page begins."""
+        """Sessions, the one that changed last first; and where the next page begins. `begun` leaves out those
+        that have neither a title, nor a turn, nor agents."""
         named: Mapping[str, Any] = {
             "cwd": cwd,
             "status": status,
             "archived": None if archived is None else int(archived),
             "parent": parent,
+            "begun": begun,
             "query": None if query is None else _pattern(query),
             "before": (1 << 62) if before is None else before,
             "limit": limit + 1,

@@ -188,13 +188,14 @@ class Sessions:
     # --- looking ---
 
     async def list(self, _: Incoming, params: acp.ListSessionsRequest) -> Any:
+        """Editors make a session whenever they open a chat; those in which nothing was said are left out."""
         before = number(params.cursor, LARGEST)
         cwd = None if params.cwd is None else _real(_absolute(params.cwd, "$.cwd"))
         self._host.log.refresh()
         most = _PAGE
         while True:
             found, after = await self._host.reading.sessions(
-                cwd=cwd, archived=False, before=before, limit=most
+                cwd=cwd, archived=False, begun=True, before=before, limit=most
             )
             page = acp.ListSessionsResponse(
                 sessions=tuple(map(_listed, found)), next_cursor=text(after)

@@ -91,7 +91,7 @@ def _effort_option(state: SessionState) -> SessionConfigSelect:
         category="thought_level",
         current_value=state.effort or _AS_IT_IS,
         options=(
-            SessionConfigSelectOption(value=_AS_IT_IS, name="As the model has it"),
+            SessionConfigSelectOption(value=_AS_IT_IS, name="Default"),
             *(SessionConfigSelectOption(value=each, name=each.capitalize()) for each in _EFFORTS),
         ),
     )
