@@ -207,3 +207,61 @@ def test_an_editor_is_asked_only_about_what_it_has_open(tmp_path: Path) -> None:
         assert not other.asked()
         other.call("session/resume", sessionId=session, cwd=str(folder), mcpServers=[])
         assert agent.result(asked) == {"stopReason": "end_turn"}
+
+
+@pytest.mark.parametrize("name", [None, "CodeCompanion.nvim"])
+def test_a_client_that_goes_by_kinds_is_offered_one_answer_of_each(
+    tmp_path: Path, name: str | None
+) -> None:
+    """avante.nvim says no name and takes any answer for a refusal whose id is not that of a kind;
+    CodeCompanion.nvim has one key for each kind."""
+    folder = workspace(tmp_path)
+    with asking(tmp_path, permit=choose("allow_always"), name=name) as agent:
+        session = agent.new(folder)
+        assert agent.prompt(session, "write it") == "end_turn"
+        (request,) = agent.asked()
+        assert [(o["optionId"], o["kind"]) for o in request["params"]["options"]] == [
+            ("allow_once", "allow_once"),
+            ("allow_always", "allow_always"),
+            ("reject_once", "reject_once"),
+        ]
+        assert request["params"]["options"][1]["name"].endswith("for this session")
+        assert (folder / "new.txt").exists()
+    with ServerProcess(tmp_path) as other:
+        (rule,) = other.call("approval/ruleList")["data"]
+        assert rule["scope"] == "session", "nothing holds beyond it"
+
+
+def test_a_question_that_was_passed_over_is_asked_anew_with_the_next_prompt(tmp_path: Path) -> None:
+    """CodeCompanion.nvim does not show what it is asked after a load, until it sends a prompt."""
+    folder = workspace(tmp_path)
+    with asking(tmp_path) as agent:
+        session = agent.new(folder)
+        agent.ask(session, "write it")
+        agent.until_asked()
+        agent.kill()
+    with asking(tmp_path, name="CodeCompanion.nvim") as agent:
+        agent.call("session/load", sessionId=session, cwd=str(folder), mcpServers=[])
+        passed_over = agent.until_asked()
+        asked = agent.ask(session, "hi")
+        again = agent.until_asked()
+        assert again["params"] == passed_over["params"]
+        taken = next(m for m in agent.seen if m.get("method") == "$/cancel_request")
+        assert taken["params"]["requestId"] == passed_over["id"]
+        agent.send({"jsonrpc": "2.0", "id": again["id"], "result": allow({})})
+        assert agent.result(asked) == {"stopReason": "end_turn"}
+        assert (folder / "new.txt").read_text() == "one\ntwo\n"
+        assert len(agent.asked()) == 2
+
+
+def test_a_question_that_was_put_aside_is_asked_again_with_the_next_prompt(tmp_path: Path) -> None:
+    """The prompt waits behind it."""
+    folder = workspace(tmp_path)
+    with asking(tmp_path, permit=cancelled) as agent:
+        session = agent.new(folder)
+        first = agent.ask(session, "write it")
+        agent.until_asked()
+        agent.answers["session/request_permission"] = allow
+        assert agent.prompt(session, "hi") == "end_turn"
+        assert agent.result(first) == {"stopReason": "end_turn"}
+        assert (folder / "new.txt").exists() and len(agent.asked()) == 2

@@ -77,7 +77,7 @@ class AcpProcess(JsonProcess):
         permit: Answer | None = None,
         answers: Mapping[str, Answer] | None = None,
         capabilities: Mapping[str, Any] = EVERYTHING,
-        name: str = "tests",
+        name: str | None = "tests",
         config: str | None = None,
         initialize: bool = True,
         arguments: tuple[str, ...] = (),
@@ -100,13 +100,11 @@ class AcpProcess(JsonProcess):
             self.hello = self.initialize(capabilities, name)
 
     def initialize(
-        self, capabilities: Mapping[str, Any] = EVERYTHING, name: str = "tests"
+        self, capabilities: Mapping[str, Any] = EVERYTHING, name: str | None = "tests"
     ) -> dict[str, Any]:
+        info = {} if name is None else {"clientInfo": {"name": name, "version": "1"}}
         return self.call(
-            "initialize",
-            protocolVersion=1,
-            clientCapabilities=dict(capabilities),
-            clientInfo={"name": name, "version": "1"},
+            "initialize", protocolVersion=1, clientCapabilities=dict(capabilities), **info
         )
 
     # --- plain traffic ---

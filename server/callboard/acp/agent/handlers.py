@@ -29,7 +29,7 @@ def served(
 ) -> Served:
     """Everything that this client can call."""
     sessions = Sessions(host, editor, offers)
-    prompting = Prompting(host, editor, rooms_of(host))
+    prompting = Prompting(host, editor, rooms_of(host), offers)
     handlers: dict[str, Handler] = {
         "initialize": _again,
         **_authentication(host, editor),

@@ -1,6 +1,8 @@
 """What has to be approved, brought to the person as ``session/request_permission``, or as a form."""
 
+import asyncio
 import logging
+from collections.abc import Awaitable, Sequence
 from typing import Any, Final, cast
 
 import orjson
@@ -25,6 +27,12 @@ _KINDS: Final[dict[str, acp.PermissionOptionKind]] = {
     "reject_once": "reject_once",
     "reject_always": "reject_always",
 }
+
+_PASS_OVER: Final = frozenset({"CodeCompanion.nvim"})
+"""Clients that neither show nor answer what they are asked while they wait for no prompt, as after a load."""
+_BY_KIND: Final = frozenset({None, "CodeCompanion.nvim"})
+"""Clients, by their names, that know an answer by its kind alone, or by an id like the kind's; avante.nvim does not
+say its name."""
 
 _PLAIN: Final = frozenset({"string", "number", "integer", "boolean"})
 
@@ -51,7 +59,7 @@ class Permissions:
         try:
             if isinstance(approval.subject, FormSubject) and self._shows(approval.subject):
                 return await self._form(follower.session_id, approval, approval.subject)
-            return await self._permission(follower.session_id, approval, kind)
+            return await self._permission(follower, approval, kind)
         except (PeerError, PeerClosed) as error:
             _log.info("approval %s was not answered here: %s", approval.approval_id, error)
             return None
@@ -69,25 +77,50 @@ class Permissions:
         return elicitation is not None and elicitation.form is not None and is_flat(subject.schema)
 
     async def _permission(
-        self, session_id: str, approval: Approval, kind: acp.ToolKind
+        self, follower: Follower, approval: Approval, kind: acp.ToolKind
     ) -> ApprovalRequestResult | None:
-        answer: acp.RequestPermissionResponse = await self._editor.peer.request(
-            "session/request_permission",
+        offered = _offered(approval.options, by_kind=self._editor.actor.name in _BY_KIND)
+        answer = await self._heard(
+            follower,
             acp.RequestPermissionRequest(
-                session_id=session_id,
+                session_id=follower.session_id,
                 tool_call=_shown(approval, kind),
-                options=tuple(map(_option, approval.options)),
+                options=tuple(_option(option, shown) for shown, option in offered.items()),
             ),
         )
         match answer.outcome:
-            case acp.SelectedPermissionOutcome(option_id=option_id, meta=meta):
+            case acp.SelectedPermissionOutcome(option_id=shown, meta=meta):
                 said = (meta or {}).get("feedback")
                 return ApprovalRequestResult(
-                    option_id=option_id, feedback=said if isinstance(said, str) else None
+                    option_id=offered[shown].option_id if shown in offered else shown,
+                    feedback=said if isinstance(said, str) else None,
                 )
             case _:
                 # nobody has decided: the end of the turn does, or somebody else
                 return None
+
+    async def _heard(
+        self, follower: Follower, request: acp.RequestPermissionRequest
+    ) -> acp.RequestPermissionResponse:
+        """The client's answer. A question that it has passed over is taken back when the next prompt comes, and
+        asked anew."""
+
+        def asking() -> Awaitable[acp.RequestPermissionResponse]:
+            return self._editor.peer.request("session/request_permission", request)
+
+        passes_over = self._editor.actor.name in _PASS_OVER
+        while passes_over and not follower.prompts.waits:
+            asked = asyncio.ensure_future(asking())
+            prompted = asyncio.ensure_future(follower.prompts.next())
+            try:
+                await asyncio.wait({asked, prompted}, return_when=asyncio.FIRST_COMPLETED)
+                if asked.done():
+                    return await asked
+            finally:
+                asked.cancel()
+                prompted.cancel()
+                await asyncio.wait({asked, prompted})
+        return await asking()
 
     async def _form(
         self, session_id: str, approval: Approval, subject: FormSubject
@@ -132,9 +165,33 @@ def _first(approval: Approval, begins: str, feedback: str | None) -> ApprovalReq
     return ApprovalRequestResult(option_id=option.option_id, feedback=feedback)
 
 
-def _option(option: ApprovalOption) -> acp.PermissionOption:
+def _offered(options: Sequence[ApprovalOption], *, by_kind: bool) -> dict[str, ApprovalOption]:
+    """The answers, by the ids under which the client is told of them.
+
+    Where answers of one kind look alike those that outlive the session are left out: nobody shall give one
+    that was taken for another. What holds for the session has the id of its kind, which avante.nvim goes by.
+    """
+    if not by_kind:
+        return {option.option_id: option for option in options}
+    kinds = {option.kind for option in options}
+    left_out = {
+        lasting
+        for lasting, passing in (
+            ("allow_always", "allow_session"),
+            ("reject_always", "reject_once"),
+        )
+        if passing in kinds
+    }
+    return {
+        _KINDS[option.kind] if option.kind == "allow_session" else option.option_id: option
+        for option in options
+        if option.kind not in left_out
+    }
+
+
+def _option(option: ApprovalOption, shown: str) -> acp.PermissionOption:
     return acp.PermissionOption(
-        option_id=option.option_id, name=option.name, kind=_KINDS.get(option.kind, "reject_once")
+        option_id=shown, name=option.name, kind=_KINDS.get(option.kind, "reject_once")
     )
 
 

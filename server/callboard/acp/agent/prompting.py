@@ -11,6 +11,7 @@ from callboard_rpc.events import Delivery
 from ...host import Host
 from ...log.transaction import Transaction
 from ...rooms.service import Rooms
+from ...rpc.offers import Offers
 from ...rpc.pages import invalid
 from ...sessions.answering import Addressed, Addressing
 from ...sessions.service import Posted
@@ -29,10 +30,11 @@ from .waiting import Waiting
 class Prompting:
     """The prompts of one editor."""
 
-    def __init__(self, host: Host, editor: Editor, rooms: Rooms) -> None:
+    def __init__(self, host: Host, editor: Editor, rooms: Rooms, offers: Offers) -> None:
         self._host = host
         self._editor = editor
         self._rooms = rooms
+        self._offers = offers
         self._cancelling: dict[str, asyncio.Task[None]] = {}
         """The cancel that each session was asked for last, while it is under way."""
 
@@ -52,6 +54,7 @@ class Prompting:
             if command is not None:
                 return await self._run_command(follower, waiting, *command)
             posted = await self._post(params, content, waiting.key, _delivery(params.meta))
+            self._ask_anew(follower)
             if posted.warning is not None:
                 for update in follower.story.notice("warning", posted.warning):
                     await follower.tell(update)
@@ -66,6 +69,13 @@ class Prompting:
         if isinstance(outcome, Failure):
             raise _failed(outcome)
         return acp.PromptResponse(stop_reason=outcome)
+
+    def _ask_anew(self, follower: Follower) -> None:
+        """What is still open is asked again: the prompt waits behind it, and the person may have passed it
+        over, or never have seen it."""
+        follower.prompts.goes_out()
+        session_id = follower.session_id
+        self._offers.look(lambda of, root: session_id in (of, root), again=True)
 
     async def _post(
         self,

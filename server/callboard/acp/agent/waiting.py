@@ -68,12 +68,27 @@ class Prompts:
 
     _open: dict[str, Waiting] = field(factory=dict[str, Waiting])
     _own: set[str] = field(factory=set[str])
+    _next: asyncio.Event = field(factory=asyncio.Event)
 
     def add(self, key: str) -> Waiting:
         waiting = Waiting(key, asyncio.get_running_loop().create_future())
         self._open[key] = waiting
         self._own.add(key)
         return waiting
+
+    @property
+    def waits(self) -> bool:
+        """Whether the client waits for what the agent says."""
+        return any(not waiting.is_command for waiting in self)
+
+    def goes_out(self) -> None:
+        """A prompt goes to the agent: who waits for the `next` one goes on."""
+        self._next.set()
+        self._next = asyncio.Event()
+
+    async def next(self) -> None:
+        """Returns once another prompt goes to the agent."""
+        await self._next.wait()
 
     def note_own(self, key: str) -> None:
         """A prompt of this client that it does not wait for."""
