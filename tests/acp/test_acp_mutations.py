@@ -98,5 +98,6 @@ def test_whatever_is_wrong_is_answered(method: str, tmp_path: Path) -> None:
             assert code != INTERNAL, (params, answer)
             if code is not None:
                 assert answer["error"]["message"], answer
+        assert agent.prompt(agent.new(cwd), "hi") == "end_turn"
         assert agent.call("session/list")["sessions"]
         assert "Traceback" not in agent.stderr()
