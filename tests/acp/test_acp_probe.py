@@ -268,12 +268,47 @@ def test_a_few_are_tried_at_once_and_the_others_wait(tmp_path: Path) -> None:
 
 def test_what_a_server_that_was_killed_has_probed_is_ended_by_the_next(tmp_path: Path) -> None:
     agent(tmp_path, "silent", silent=["initialize"], outlives_its_input=True)
-    # where the folder lies that a probe works in, which nobody can remove for it
-    temporary = {"TMPDIR": str(tmp_path)}
-    with serve(tmp_path, environ=temporary, program=ANEW) as server:
+    folders = tmp_path / "folders"
+    folders.mkdir()
+    environ = {"TMPDIR": str(folders)}
+    with serve(tmp_path, environ=environ, program=ANEW) as server:
         server.request("agent/probe", profile="silent")
         heard(tmp_path, "silent")
         server.kill()
         assert len(running(tmp_path)) == 1
-    with serve(tmp_path):
+        (folder,) = folders.iterdir()
+        (folder / "left").touch()
+    with serve(tmp_path, environ=environ, program=ANEW):
         until(lambda: running(tmp_path) == [])
+        until(lambda: list(folders.iterdir()) == [])
+
+
+@pytest.mark.parametrize(
+    "does",
+    [
+        "os.rmdir(place); open(place, 'w').close()",
+        "[(os.mkdir('d'), os.chdir('d')) for _ in range(1500)]",
+    ],
+    ids=["another file in its place", "folders in folders"],
+)
+def test_a_probe_is_told_whatever_its_agent_does_to_its_folder(tmp_path: Path, does: str) -> None:
+    code = f"""
+import json, os, sys
+sys.stdin.readline()
+place = os.getcwd()
+{does}
+error = {{"code": -32603, "message": "no"}}
+print(json.dumps({{"jsonrpc": "2.0", "id": 1, "error": error}}), flush=True)
+sys.stdin.readline()
+"""
+    agents = tmp_path / "home" / "config" / "agents"
+    agents.mkdir(parents=True)
+    command = json.dumps([sys.executable, "-c", code])
+    (agents / "moves.md").write_text(f"---\nkind: acp\ncommand: {command}\n---\n")
+    folders = tmp_path / "folders"
+    folders.mkdir()
+    try:
+        with serve(tmp_path, environ={"TMPDIR": str(folders)}, program=ANEW) as server:
+            assert server.call("agent/probe", profile="moves")["status"] == "error"
+    finally:
+        subprocess.run(["rm", "-rf", str(folders)], check=True)

@@ -201,3 +201,28 @@ def test_where_the_workspace_is_the_home_no_agent_gets_the_stored_key(
             server.prompt(session, "look", context=[{"uri": "config/keys.toml"}])
         assert denied.value.kind == "pathDenied"
         assert KEY not in json.dumps(server.seen)
+
+
+def test_a_pipe_in_place_of_the_key_file_keeps_nobody_waiting(cli: Cli, tmp_path: Path) -> None:
+    folder = tmp_path / "config"
+    folder.mkdir(exist_ok=True)
+    os.mkfifo(folder / "keys.toml")
+    for words, stdin in ((("login", "openai"), KEY), (("logout", "openai"), "")):
+        told = cli(*words, stdin=stdin)
+        assert told.code == 1 and "is not a file" in told.err
+    environ = {"CALLBOARD_CONFIG_DIR": str(folder)}
+    with ServerProcess(tmp_path, environ=environ) as server:
+        (openai,) = [m for m in server.call("model/list")["data"] if m["provider"] == "openai"]
+        assert "is not a file" in openai["reason"]
+
+
+def test_what_a_person_wrote_into_the_file_is_no_fault_of_ours(cli: Cli, tmp_path: Path) -> None:
+    """A line of a longer text may look like a value without end."""
+    folder = tmp_path / "config"
+    folder.mkdir(exist_ok=True)
+    path = folder / "keys.toml"
+    path.write_text(f'other = """\n{OTHER}\nopenai = {"[" * 20_000}\n"""\n')
+    path.chmod(0o600)
+    told = cli("login", "openai", stdin=KEY)
+    assert (told.code, told.err) == (0, "")
+    assert f'openai = "{KEY}"' in path.read_text()

@@ -14,7 +14,7 @@ import stat
 import tomllib
 from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from callboard_rpc.errors import CallboardError
 
@@ -27,6 +27,10 @@ _NEW: Final = ".new"
 _KEY: Final = re.compile(r"[!-~]+")
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 _FOLDER: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+_READ: Final = (
+    os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+    | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+)  # fmt: skip
 _CREATE: Final = (
     os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
     | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -65,21 +69,26 @@ class KeyFile:
     def entries(self) -> Mapping[str, str]:
         """The keys by provider. The file is read again when it is another one than before. Raises
         `CallboardError` (authRequired) for one that others can read, or that cannot be understood."""
+        with self._open() as file:
+            if file is None:
+                return {}
+            status = os.fstat(file.fileno())
+            stamp = (status.st_ino, status.st_mtime_ns, status.st_size)
+            if self._read is None or self._read[0] != stamp:
+                self._read = (stamp, self._parse(file.read(_MAX_BYTES + 1)))
+            return self._read[1]
+
+    @contextlib.contextmanager
+    def _open(self) -> Generator[IO[bytes] | None]:
+        """The file, once it was looked at; None where there is none. A pipe in its place keeps nobody waiting."""
         try:
-            with self.path.open("rb") as file:
-                status = os.fstat(file.fileno())
-                self._check(status)
-                stamp = (status.st_ino, status.st_mtime_ns, status.st_size)
-                if self._read is None or self._read[0] != stamp:
-                    entries = self._parse(file.read(_MAX_BYTES + 1))
-                    for value in entries.values():
-                        self._heard(value)
-                    self._read = (stamp, entries)
+            with os.fdopen(os.open(self.path, _READ), "rb") as file:
+                self._check(os.fstat(file.fileno()))
+                yield file
         except FileNotFoundError:
-            return {}
+            yield None
         except OSError as error:
             raise self._error(f"cannot be read ({error.strerror})") from None
-        return self._read[1]
 
     def store(self, provider: str, key: str) -> None:
         """Keeps `key` as that of `provider`. Raises `CallboardError` when it cannot be one, or when the file or
@@ -96,11 +105,12 @@ class KeyFile:
     def _change(self, provider: str, key: str | None) -> bool:
         with self._folder():
             self._refuse_link()
-            before = self.entries()
+            with self._open() as file:
+                text = b"" if file is None else file.read(_MAX_BYTES + 1)
+            before = self._parse(text)
             if key is None and provider not in before:
                 return False
-            text = self.path.read_text("utf-8") if before or self.path.exists() else ""
-            changed = _changed(text, before, provider, key)
+            changed = _changed(text.decode(), before, provider, key)
             if len(changed.encode()) > _MAX_BYTES:
                 raise self._error(f"would be larger than {_MAX_BYTES} bytes")
             self._replace(changed)
@@ -179,7 +189,10 @@ class KeyFile:
         for name, value in entries.items():
             if not isinstance(value, str):
                 raise self._error(f'has no text for {name}; write {name} = "key"')
-        return {name: value.strip() for name, value in entries.items()}
+        found = {name: value.strip() for name, value in entries.items()}
+        for value in found.values():
+            self._heard(value)
+        return found
 
     def _error(self, problem: str) -> CallboardError:
         return CallboardError("authRequired", f"the key file {self.path} {problem}")
@@ -211,7 +224,7 @@ def _changed(text: str, before: Mapping[str, str], provider: str, key: str | Non
     kept = "".join(f"{line}\n" for line in lines)
     try:
         found = {name: value.strip() for name, value in tomllib.loads(kept).items()}
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         found = {}
     if found == after:
         return kept
@@ -221,7 +234,7 @@ def _changed(text: str, before: Mapping[str, str], provider: str, key: str | Non
 def _is_about(line: str, provider: str) -> bool:
     try:
         return list(tomllib.loads(line)) == [provider]
-    except ValueError:
+    except (ValueError, RecursionError):  # a line of a longer text may look like anything
         return False
 
 

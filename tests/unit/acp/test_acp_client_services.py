@@ -120,6 +120,8 @@ WRITES = [
     ([("b", "B"), ("c", "C")], "a\nb\nc\n", "a\nB\nc\n", False),
     ([("b", "B")], "b b\n", "B B\n", True),
     ([("x", "X")], "a\nb\n", "X", False),
+    # made everywhere it would fill the memory of any machine
+    ([("a", "b" * 2**20)], "a" * 2**20, "evil\n", False),
 ]
 
 

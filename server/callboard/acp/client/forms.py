@@ -209,11 +209,11 @@ def _fitting(field: Field, value: Any) -> Any:
             return _number(field, value, float)
         case "array":
             items = cast("list[Any]", value) if isinstance(value, list) else str(value).split(",")
+            if len(items) > _ANSWER_ITEMS:
+                raise Unfit(f"{field.name}: too many values.")
             chosen = [
                 _text(field, each.strip() if isinstance(each, str) else each) for each in items
             ]
-            if len(chosen) > _ANSWER_ITEMS:
-                raise Unfit(f"{field.name}: too many values.")
             _within(field, len(chosen), "minItems", "maxItems", "values")
             return chosen
         case _:

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final, Literal
@@ -22,6 +21,7 @@ from ...sessions.profiles import Profile
 from ..contract import server, sessions
 from .connection import Connection
 from .failures import AGAIN
+from .places import folder_of
 from .service import environment_of
 from .standing import program_of, status_of
 
@@ -69,7 +69,7 @@ async def probe(
     profile = connection.profile
     inherited = environment_of(environ, profile)
     seen = _Seen(connection, redact)
-    with tempfile.TemporaryDirectory(prefix="callboard-probe-") as folder:
+    async with folder_of(mark) as folder:
         try:
             async with asyncio.timeout(within_s):
                 await connection.open(cwd=Path(folder), environment=inherited, mark=mark)

@@ -27,8 +27,9 @@ from ...sessions.external import known_session
 from ...sessions.identity import identity, life
 from ...sessions.profiles import Profile
 from ...tools.ending import end_marked, end_tree
-from ...tools.offload import ended
+from ...tools.offload import ended, finished
 from .connection import Connection
+from .places import remove_left
 from .standing import Standings, status_of
 
 _log = logging.getLogger(__name__)
@@ -242,12 +243,13 @@ class ExternalAgents:
             await asyncio.gather(*(each.connection.close() for each in held))
 
     async def recover(self) -> None:
-        """Ends what hosts have left running that are gone."""
+        """Ends what hosts have left running that are gone, and removes the folders of their probes."""
         left = await self.log.query(SQL["left_behind"])
         if not left:
             return
         for mark, pid, told in left:
             await ended(partial(_end_left, mark, pid, told))
+            await finished(partial(remove_left, mark))
             await self._forget(mark)
         _log.info("%d agents of servers that are gone were ended", len(left))
 

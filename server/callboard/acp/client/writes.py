@@ -23,12 +23,13 @@ class Shown:
         if len(self.changes) == 1 and wanted == _plain(self.changes[0][1]):
             old = self.changes[0][0]
             return old is None or _plain(old) == now
-        everywhere = now
+        everywhere: str | None = now
+        most = len(now) + len(wanted) + sum(len(new) for _, new in self.changes)
         for old, new in self.changes:
             part, into = _plain(old or ""), _plain(new)
             if not part or part not in now:
                 return False
-            everywhere = everywhere.replace(part, into)
+            everywhere = _replaced(everywhere, part, into, most)
             now = now.replace(part, into, 1)
         return wanted in (now, everywhere)
 
@@ -62,6 +63,14 @@ class Allowance:
 
     def clear(self) -> None:
         self._left.clear()
+
+
+def _replaced(text: str | None, part: str, into: str, most: int) -> str | None:
+    """`text` with each `part` made `into`. None where that would have more than `most` characters: a few replacements
+    can be made to fill any memory."""
+    if text is None or len(text) + text.count(part) * (len(into) - len(part)) > most:
+        return None
+    return text.replace(part, into)
 
 
 def _plain(text: str) -> str:
