@@ -162,6 +162,8 @@ def test_pages_of_the_list_fit_a_frame(agent: AcpProcess, tmp_path: Path) -> Non
     deep = tmp_path.joinpath(*["d" * 200] * 6)
     deep.mkdir(parents=True)
     made = [agent.new(deep, additionalDirectories=[str(deep / "..")]) for _ in range(40)]
+    for each in made:
+        agent.prompt(each, "/title One of many")
     found: list[str] = []
     cursor: dict[str, str] = {}
     while True:

@@ -216,7 +216,8 @@ def test_an_agent_that_came_on_a_full_disk_serves_once_there_is_room(tmp_path: P
                 assert "is full" in str(error)
                 return None
 
-        wait_until(
+        made = wait_until(
             session, "an agent that serves", deadline_s=60, pause=lambda: agent.process.poll()
         )
+        assert agent.prompt(made, "hi") == "end_turn"
         assert len(agent.call("session/list")["sessions"]) == 1
