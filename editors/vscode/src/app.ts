@@ -238,7 +238,8 @@ export class App {
     void this.request("session/get", { sessionId })
       .then(
         ({ session }) => {
-          this.putSession(session);
+          // Here no options are none, and not left out.
+          this.putSession({ options: [], ...session });
         },
         (fault: unknown) => {
           if (kindOf(fault) === "sessionNotFound") {

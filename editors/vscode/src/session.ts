@@ -45,7 +45,13 @@ export interface Prompt {
 }
 
 /** Events after which more is known of a session than its text tells. */
-const TELLING = new Set(["turn_started", "mode_changed", "model_changed", "turn_parked"]);
+const TELLING = new Set([
+  "turn_started",
+  "mode_changed",
+  "model_changed",
+  "external_options",
+  "turn_parked",
+]);
 
 export class OpenSession {
   transcript: Transcript;

@@ -1,7 +1,10 @@
 """Sessions as a whole, from the editor: lists, search, titles, forks, models, usage; real keys, a real server."""
 
+import json
 import re
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from asking import ask
@@ -29,6 +32,10 @@ rules:
 default: I have nothing to say about that.
 """.replace("LOOKS", ", ".join(["{call: {tool: list_files, arguments: {path: .}}}"] * 210))
 """`look` makes a session longer than the page that a chat begins with."""
+
+
+OUTSIDER = Path(__file__).parents[2] / "harness" / "acp_agent.py"
+WIDE = (180, 40)
 
 
 def begin(editor: Editor, title: str, folder: Path | None = None, *, say: str | None = None) -> str:
@@ -280,6 +287,94 @@ def test_the_mode_is_set_and_picked(editor):
     editor.wait_for(
         lambda: ask(editor, "session/get", sessionId=session)["session"]["mode"] == "work"
     )
+
+
+def outsider(editor: Editor) -> str:
+    """A session of an agent that is a program of its own and has said what it can be set to."""
+
+    def select(option_id: str, category: str, current: str, **values: str) -> dict[str, Any]:
+        options = [{"value": value, "name": name} for value, name in values.items()]
+        told = {"id": option_id, "name": option_id.title(), "type": "select", "options": options}
+        return {**told, "category": category, "currentValue": current, "description": "Chosen"}
+
+    opened = [
+        select("llm", "model", "s", s="Small one", l="Large one"),
+        select("style", "mode", "code", code="Coder", chat="Chatter"),
+    ]
+    scene = editor.folder / "scene.json"
+    scene.write_text(json.dumps({"opened": {"configOptions": opened}, "prompts": []}), "utf-8")
+    agents = Path(editor.environ["CALLBOARD_CONFIG_DIR"]) / "agents"
+    agents.mkdir(parents=True)
+    command = json.dumps([sys.executable, str(OUTSIDER), str(scene)])
+    (agents / "outsider.md").write_text(f"---\nkind: acp\ncommand: {command}\n---\n", "utf-8")
+    made = ask(
+        editor,
+        "session/create",
+        cwd=str(editor.workspace.resolve()),
+        title="Outside",
+        profile="outsider",
+        mode="work",
+    )
+    session = made["session"]["sessionId"]
+    open_chat(editor, session)
+    editor.keys("ihello<C-s>")
+    editor.wait_for("Coder · Small one")
+    editor.keys("<Esc>")
+    return session
+
+
+def set_to(editor: Editor, session: str) -> dict[str, str]:
+    options = ask(editor, "session/get", sessionId=session)["session"]["options"]
+    return {each["optionId"]: each["value"] for each in options}
+
+
+def test_the_options_of_an_agent_are_picked_with_models_and_modes(open_editor):
+    editor = open_editor(scenario=SCENARIO, size=WIDE)
+    session = outsider(editor)
+    editor.command("Callboard model")
+    wait_for_list(
+        editor, "Model of «Outside»", "Llm of outsider: Small one  Chosen", "scripted/demo"
+    )
+    assert not any("Style" in line for line in listed(editor))
+    go_to(editor, "Llm of outsider")
+    editor.keys("<CR>")
+    wait_for_list(editor, "Llm of outsider in «Outside»", "* Small one", "  Large one")
+    go_to(editor, "Large one")
+    editor.keys("<CR>")
+    wait_told(editor, "Llm of outsider is Large one from the next prompt on")
+    assert set_to(editor, session) == {"llm": "l", "style": "code"}
+    editor.wait_for("Coder · Large one")
+
+    editor.command("Callboard mode")
+    wait_for_list(editor, "* work", "Style of outsider: Coder")
+    go_to(editor, "Style of outsider")
+    editor.keys("<CR>")
+    wait_for_list(editor, "Style of outsider in «Outside»", "* Coder", "  Chatter")
+    go_to(editor, "Chatter")
+    editor.keys("<CR>")
+    editor.wait_for("Chatter · Large one")
+    assert set_to(editor, session) == {"llm": "l", "style": "chat"}
+
+
+def test_an_option_is_picked_with_the_select_of_neovim_and_a_refusal_is_told(open_editor):
+    editor = open_editor(scenario=SCENARIO, size=WIDE, options={"picker": "select"})
+    session = outsider(editor)
+    editor.lua(
+        "_G.prompts = {}"
+        " vim.ui.select = function(items, opts, done)"
+        " table.insert(_G.prompts, opts.prompt)"
+        " for _, item in ipairs(items) do"
+        " if opts.format_item(item):find('Llm', 1, true) then return done(item) end end"
+        " done({ value = 'huge', name = 'Huge' }) end"
+    )
+    editor.command("Callboard model")
+    editor.wait_for(lambda: "could not change the Llm of outsider" in editor.said())
+    assert "cannot be 'huge'; it can be s, l" in editor.said()
+    assert editor.lua("return _G.prompts") == [
+        "Model of «Outside»",
+        "Llm of outsider in «Outside»",
+    ]
+    assert set_to(editor, session)["llm"] == "s"
 
 
 def test_usage_says_what_is_not_known(editor):

@@ -121,6 +121,25 @@ def test_while_a_turn_runs_enter_queues_and_another_key_steers(open_webview, qui
     assert last_said(chat, "queueRemove") == {"type": "queueRemove", "eventSeq": 7}
 
 
+def test_buttons_say_what_agents_call_their_modes_and_models(open_webview, quiet):
+    head = quiet["head"] | {"model": "a/big", "agentModel": "codex Large/2", "agentMode": "Coder"}
+    chat = shown(open_webview, quiet | {"head": head})
+    model = chat.page.get_by_role(
+        "button", name="Model: a/big, codex Large/2. Choose another one", exact=True
+    )
+    assert model.inner_text().strip() == "big, codex Large/2"
+    model.click()
+    assert last_said(chat, "command")["command"] == "callboard.selectModel"
+    del head["model"]
+    chat.post({"type": "all", "all": quiet | {"head": head}})
+    drawn(chat)
+    chat.page.get_by_role("button", name="Model: codex Large/2. Choose another one").click()
+    mode = chat.page.get_by_role("button", name="Mode: work, Coder. Choose another one")
+    assert mode.inner_text().strip() == "work, Coder"
+    mode.click()
+    assert last_said(chat, "command")["command"] == "callboard.selectMode"
+
+
 def test_files_are_found_and_chosen_by_keys(open_webview, quiet, everything):
     chat = shown(open_webview, quiet | {"context": everything["context"]})
     page = chat.page

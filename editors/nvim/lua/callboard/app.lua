@@ -138,6 +138,9 @@ function App:refresh(session_id)
     local again = self.refreshing[session_id] == 'again'
     self.refreshing[session_id] = nil
     if got then
+      if type(got.session) == 'table' then
+        got.session.options = got.session.options or {} -- here none are none, not left out
+      end
       self:put_session(got.session)
     elseif errors.kind(err) == 'sessionNotFound' then
       Sessions.remove(self.sessions, session_id)

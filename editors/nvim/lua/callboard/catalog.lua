@@ -16,15 +16,7 @@ local function list_sessions(app)
     if err then
       return notify.failed('list the sessions', err)
     end
-    local children = {}
-    for id, session in pairs(app.sessions.by_id) do
-      children[id] = session.parentId and session or nil
-    end
-    app.sessions.by_id = children
-    for _, session in ipairs(page.data) do
-      Sessions.put(app.sessions, session)
-    end
-    app.sessions.loaded, app.sessions.more = true, page.nextCursor ~= nil
+    Sessions.replace(app.sessions, page.data, page.nextCursor ~= nil)
     app:tell('sessions')
   end)
 end
@@ -152,6 +144,7 @@ function M.seen(app, event)
   elseif
     event.type == 'mode_changed'
     or event.type == 'model_changed'
+    or event.type == 'external_options'
     or event.type == 'turn_parked'
   then
     app:refresh(event.sessionId)

@@ -344,6 +344,73 @@ describe('a session', function()
     assert.equal('work', app.asked[2].params.mode)
   end)
 
+  describe('with agents that are programs of their own', function()
+    local function option(id, category, fields)
+      return vim.tbl_extend('force', {
+        profile = 'codex',
+        optionId = id,
+        name = id:upper(),
+        value = 'small',
+        values = {
+          { value = 'small', name = 'Small', description = 'quick\nand cheap' },
+          { value = 'large', name = 'Large' },
+        },
+        category = category,
+      }, fields or {})
+    end
+
+    before_each(function()
+      app.answers['model/list'] = { data = {} }
+      app:put_session(fake.session({
+        sessionId = 'ses_1',
+        title = 'It',
+        options = {
+          option('llm', 'model', { description = 'Who answers' }),
+          option('style', 'mode', { profile = 'goose' }),
+          option('depth', 'thought_level'),
+          option('fast', nil, { value = 'gone' }),
+        },
+      }))
+    end)
+
+    it('offers their options beside the models and the modes', function()
+      sessions.model('ses_1')
+      assert.same({
+        '  LLM of codex: Small  Who answers',
+        '  DEPTH of codex: Small',
+        '  FAST of codex: gone',
+      }, lines())
+      sessions.mode('ses_1')
+      assert.equal('  STYLE of goose: Small', lines()[4])
+      assert.equal(4, #lines())
+    end)
+
+    it('has a value picked and set, of the one that it is of', function()
+      app.answers['session/update'] = { session = fake.session({ sessionId = 'ses_1' }) }
+      sessions.mode('ses_1')
+      choose('  STYLE')
+      assert.equal('STYLE of goose in «It»', picked.title)
+      assert.same({ '* Small  quick and cheap', '  Large' }, lines())
+      choose('  Large')
+      assert.same(
+        { sessionId = 'ses_1', options = { ['goose/style'] = 'large' } },
+        app.asked[1].params
+      )
+      assert.truthy(app:told():find('STYLE of goose is Large from the next prompt on', 1, true))
+    end)
+
+    it('is told what the server says against it', function()
+      app.answers['session/update'] = function()
+        return refused('invalidParams', '$.options.codex/llm cannot be large')
+      end
+      sessions.model('ses_1')
+      choose('  LLM')
+      choose('  Large')
+      local told = app:told()
+      assert.truthy(told:find('could not change the LLM of codex: $.options.codex/llm', 1, true))
+    end)
+  end)
+
   it('tells what it used in a float', function()
     local one = { usage = { requests = 1, inputTokens = 12 }, runs = 1 }
     app.answers['session/usage'] = {

@@ -28,6 +28,21 @@ describe('sessions', function()
     end, Store.list(state))
   end
 
+  it('keep the options of their agents, which no list holds', function()
+    local options = { { optionId = 'llm' } }
+    put('one', { options = options })
+    put('gone', { options = options })
+    put('child', { parentId = 'one' })
+    put('one')
+    assert.same(options, state.by_id.one.options)
+    Store.replace(state, { { sessionId = 'one' }, { sessionId = 'new' } }, true)
+    assert.same(options, state.by_id.one.options)
+    assert.same({ 'child', 'new', 'one' }, vim.fn.sort(vim.tbl_keys(state.by_id)))
+    assert.same({ true, true }, { state.loaded, state.more })
+    put('one', { options = {} })
+    assert.same({}, state.by_id.one.options)
+  end)
+
   it('stand with those first that need somebody, then those that run, the newest first', function()
     put('old', { updatedAt = '2030-01-01T09:00:00Z' })
     put('archived', { archived = true, status = 'running', updatedAt = '2030-01-01T12:00:00Z' })

@@ -38,6 +38,13 @@ describe('the window bar', function()
     )
   end)
 
+  it('has what agents that are programs of their own call their modes and models', function()
+    assert.equal(
+      ' The test of the shop fails.  1 to approve  work · Code · a/b · codex Large 2/3',
+      drawn({ model = 'a/b', agent_mode = 'Code', agent_model = 'codex Large\n2/3' }, 80)
+    )
+  end)
+
   it('keeps a distance from what stands at the right', function()
     local usage = { inputTokens = 1200, outputTokens = 34 }
     local line = drawn({ queued = 2, usage = usage, approvals = 0 }, 60)

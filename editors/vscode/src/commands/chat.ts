@@ -2,11 +2,13 @@
 import type { ModelInfo } from "@callboard/protocol";
 import * as vscode from "vscode";
 import type { App } from "../app";
+import { modeOptions, otherOptions } from "../model/options";
 import { count, label } from "../model/text";
 import { usageLine } from "../model/usage";
 import { CallError } from "../server/errors";
 import type { Chats } from "../views/chats";
 import { interrupt } from "./interrupt";
+import { optionChoices, type Choice } from "./options";
 import { register } from "./registry";
 import { newSession } from "./say";
 
@@ -79,22 +81,7 @@ export function registerChat(context: vscode.ExtensionContext, app: App, chats: 
       await selectModel(app, sessionMeant(app, given));
     },
     "callboard.selectMode": async (given) => {
-      const sessionId = sessionMeant(app, given);
-      const current = app.sessions.byId.get(sessionId)?.mode;
-      // What is set stands first: Enter alone changes nothing.
-      const picked = await vscode.window.showQuickPick(
-        MODES.map(({ mode, detail }) => ({
-          label: mode === current ? `$(check) ${mode}` : mode,
-          detail,
-          mode,
-        })).sort((a, b) => Number(b.mode === current) - Number(a.mode === current)),
-        { title: "Mode", placeHolder: "What the agent may do" },
-      );
-      if (picked) {
-        app.putSession(
-          (await app.change("session/update", { sessionId, mode: picked.mode })).session,
-        );
-      }
+      await selectMode(app, sessionMeant(app, given));
     },
     "callboard.showUsage": async (given) => {
       await showUsage(app, sessionMeant(app, given));
@@ -130,6 +117,30 @@ async function filesFor(given: unknown, all: unknown): Promise<vscode.Uri[]> {
   return picked ?? [];
 }
 
+async function selectMode(app: App, sessionId: string): Promise<void> {
+  const known = app.sessions.byId.get(sessionId);
+  const isSet = ({ mode }: (typeof MODES)[number]): boolean => mode === known?.mode;
+  const choices: Choice[] = [
+    // What is set stands first: Enter alone changes nothing.
+    ...[...MODES]
+      .sort((a, b) => Number(isSet(b)) - Number(isSet(a)))
+      .map((each) => ({
+        label: isSet(each) ? `$(check) ${each.mode}` : each.mode,
+        detail: each.detail,
+        pick: async () => {
+          const { mode } = each;
+          app.putSession((await app.change("session/update", { sessionId, mode })).session);
+        },
+      })),
+    ...optionChoices(app, sessionId, modeOptions(known)),
+  ];
+  const picked = await vscode.window.showQuickPick(choices, {
+    title: "Mode",
+    placeHolder: "What the agent may do",
+  });
+  await picked?.pick?.();
+}
+
 async function selectModel(app: App, sessionId: string): Promise<void> {
   const models: ModelInfo[] = [];
   let cursor: string | undefined;
@@ -138,47 +149,48 @@ async function selectModel(app: App, sessionId: string): Promise<void> {
     models.push(...page.data);
     cursor = page.nextCursor ?? undefined;
   } while (cursor !== undefined);
-  if (models.length === 0) {
+  const known = app.sessions.byId.get(sessionId);
+  const options = optionChoices(app, sessionId, otherOptions(known));
+  if (models.length + options.length === 0) {
     throw new CallError(0, "No model was found. “Callboard: Doctor” says what is looked for.");
   }
-  const current =
-    app.sessions.byId.get(sessionId)?.model ?? models.find((each) => each.selected)?.modelId;
-  const picked = await vscode.window.showQuickPick(
-    [...models]
-      .sort(
-        (a, b) =>
-          Number(b.modelId === current) - Number(a.modelId === current) ||
-          Number(b.available) - Number(a.available),
-      )
-      .map((model) => ({
-        label: `${model.modelId === current ? "$(check) " : ""}${label(model.modelId, 100)}`,
-        ...(model.available
-          ? model.contextWindow == null
-            ? {}
-            : { description: `${count(model.contextWindow)} tokens of context` }
-          : { detail: `not available: ${label(model.reason ?? "no reason was given", 200)}` }),
-        model,
-      })),
-    {
-      title: "Model",
-      placeHolder: "It answers from the next turn on",
-      matchOnDescription: true,
-      matchOnDetail: true,
-    },
-  );
-  if (!picked) {
-    return;
-  }
-  if (!picked.model.available) {
+  const current = known?.model ?? models.find((each) => each.selected)?.modelId;
+  const ofCallboard = [...models]
+    .sort(
+      (a, b) =>
+        Number(b.modelId === current) - Number(a.modelId === current) ||
+        Number(b.available) - Number(a.available),
+    )
+    .map((model) => ({
+      label: `${model.modelId === current ? "$(check) " : ""}${label(model.modelId, 100)}`,
+      ...(model.available
+        ? model.contextWindow == null
+          ? {}
+          : { description: `${count(model.contextWindow)} tokens of context` }
+        : { detail: `not available: ${label(model.reason ?? "no reason was given", 200)}` }),
+      pick: () => setModel(app, sessionId, model),
+    }));
+  const choices: Choice[] =
+    options.length === 0
+      ? ofCallboard
+      : [...options, { label: "Models", kind: vscode.QuickPickItemKind.Separator }, ...ofCallboard];
+  const picked = await vscode.window.showQuickPick(choices, {
+    title: "Model",
+    placeHolder: "It answers from the next turn on",
+    matchOnDescription: true,
+    matchOnDetail: true,
+  });
+  await picked?.pick?.();
+}
+
+async function setModel(app: App, sessionId: string, model: ModelInfo): Promise<void> {
+  if (!model.available) {
     throw new CallError(
       0,
-      `${picked.model.modelId} cannot be used: ${picked.model.reason ?? "no reason was given"}`,
+      `${model.modelId} cannot be used: ${model.reason ?? "no reason was given"}`,
     );
   }
-  const { session } = await app.change("session/update", {
-    sessionId,
-    model: picked.model.modelId,
-  });
+  const { session } = await app.change("session/update", { sessionId, model: model.modelId });
   app.putSession(session);
 }
 

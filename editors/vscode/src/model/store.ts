@@ -1,5 +1,6 @@
 /** The sessions of the store, as lists and the status bar show them. */
 import type { Session } from "@callboard/protocol";
+import { list } from "./loose";
 import { asText } from "./text";
 
 export interface Sessions {
@@ -27,7 +28,10 @@ export function getSession(state: Sessions, sessionId: string): Session | undefi
   return state.byId.get(sessionId);
 }
 
-/** What a peer sends in place of a session is no session; what every session has is there. */
+/**
+ * What a peer sends in place of a session is no session; what every session has is there. What a list leaves out, the
+ * options of its agents, stays as it was.
+ */
 export function putSession(state: Sessions, session: Session): void {
   const sent = session as Partial<Session> | null | undefined;
   if (typeof sent === "object" && sent !== null && typeof sent.sessionId === "string") {
@@ -38,7 +42,12 @@ export function putSession(state: Sessions, session: Session): void {
       cwd: asText(cwd),
       updatedAt: asText(updatedAt),
     };
-    state.byId.set(sessionId, fits ? session : { ...session, ...fit });
+    const kept = sent.options ?? state.byId.get(sessionId)?.options;
+    state.byId.set(sessionId, {
+      ...session,
+      ...(fits ? {} : fit),
+      ...(kept === undefined ? {} : { options: kept }),
+    });
   }
 }
 
@@ -48,8 +57,9 @@ export function removeSession(state: Sessions, sessionId: string): void {
 
 /** The newest roots as the server lists them; agents that are known stay, as no listing holds them. */
 export function replaceSessions(state: Sessions, listed: readonly Session[], more: boolean): void {
+  const fresh = new Set(list(listed).map(({ sessionId }) => sessionId));
   for (const [id, session] of state.byId) {
-    if (session.parentId == null) {
+    if (session.parentId == null && !fresh.has(id)) {
       state.byId.delete(id);
     }
   }

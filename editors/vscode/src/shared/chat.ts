@@ -189,6 +189,9 @@ export interface HeadCard {
   };
   mode?: Mode;
   model?: string;
+  /** As agents that are programs of their own call theirs. */
+  agentMode?: string;
+  agentModel?: string;
   usage?: string;
   /** Of a child agent: its words, and what may be done. */
   parent?: { sessionId: string; title: string };
@@ -197,6 +200,11 @@ export interface HeadCard {
   /** The agents below it are at work: what an interrupt may be meant for. */
   agentsRunning: number;
   inGroup: boolean;
+}
+
+/** A mode or a model in words: Callboard's own, and what agents that are programs of their own call theirs. */
+export function bothOf(own: string | undefined, ofAgents: string | undefined): string {
+  return [own, ofAgents].filter((each) => each !== undefined).join(", ");
 }
 
 /** Why there is nothing, or nothing new, to be seen; the page says so, and offers the way out. */

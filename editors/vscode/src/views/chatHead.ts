@@ -1,4 +1,5 @@
 import type { App } from "../app";
+import { worksWith } from "../model/options";
 import { sessionName } from "../model/store";
 import { oneLine } from "../model/text";
 import { usageLine } from "../model/usage";
@@ -33,13 +34,19 @@ export function headCard(app: App, open: OpenSession): HeadCard | undefined {
     inGroup: session.parentId != null || app.groups.has(session.rootId),
   };
   const mode = transcript.mode ?? session.mode;
-  const model = transcript.model ?? session.model;
+  const work = worksWith(session, mode, transcript.model ?? session.model);
   const usage = usageLine(session.usage ?? undefined);
   if (mode) {
     head.mode = oneLine(mode, 20);
   }
-  if (model != null) {
-    head.model = oneLine(model, 80);
+  if (work.model !== undefined) {
+    head.model = oneLine(work.model, 80);
+  }
+  if (work.agentModel !== undefined) {
+    head.agentModel = oneLine(work.agentModel, 80);
+  }
+  if (work.agentMode !== undefined) {
+    head.agentMode = oneLine(work.agentMode, 60);
   }
   if (usage !== "") {
     head.usage = usage;

@@ -3,8 +3,10 @@ import type { Session } from "@callboard/protocol";
 import * as vscode from "vscode";
 import { stateBeside, type ListNode, type SessionNode } from "../model/sessionList";
 import { age, stateOf, used, type Row } from "../model/rows";
+import { worksWith } from "../model/options";
 import { sessionName } from "../model/store";
 import { oneLine } from "../model/text";
+import { bothOf } from "../shared/chat";
 
 /** Lines that came and went by a session, as far as this is known. */
 export type ChangedLines = (sessionId: string) => { added: number; removed: number } | undefined;
@@ -125,6 +127,7 @@ export function iconOf(row: Row): vscode.ThemeIcon {
 /** All that is known of a session. A plain text, since none of it is to be trusted. */
 export function tooltipOf(row: Row, look: Pick<ItemLook, "now">): string {
   const { session } = row;
+  const { model, agentModel, agentMode } = worksWith(session, session.mode, session.model);
   const line = (name: string, value: string): string[] =>
     value === "" ? [] : [`${name}: ${oneLine(value, 200)}`];
   const waiting = session.pendingApprovals;
@@ -133,8 +136,8 @@ export function tooltipOf(row: Row, look: Pick<ItemLook, "now">): string {
     "",
     ...line("State", stateOf(session, row.group)),
     ...line("Agent", session.profile),
-    ...line("Model", session.model ?? "as configured"),
-    ...line("Mode", session.mode),
+    ...line("Model", bothOf(model, agentModel) || "as configured"),
+    ...line("Mode", bothOf(session.mode, agentMode)),
     ...line("Folder", session.cwd),
     ...line("Changed", ago(age(session.updatedAt, look.now))),
     ...line("Begun", ago(age(session.createdAt, look.now))),

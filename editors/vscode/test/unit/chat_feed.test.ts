@@ -6,7 +6,7 @@ import { AGAIN_MS } from "../../src/server/feed";
 import type { Card, Phase, ToChat } from "../../src/shared/chat";
 import { ChatFeed, NEWS_MS, WINDOW } from "../../src/views/chatFeed";
 import { Clock, eventOf, FakeServer, HANGS, sessionOf, settle } from "./fake_server";
-import { approval } from "./wire";
+import { agentOption, approval } from "./wire";
 
 const ID = "ses_1";
 const AGENT = { kind: "agent", name: "default" };
@@ -117,6 +117,23 @@ describe("a page", () => {
     assert.equal(all.phase.state, "live");
     assert.equal(all.head?.title, "A session");
     assert.equal(all.older, false);
+  });
+
+  it("is told what its agent has for a model and a mode once that has told it", async () => {
+    feed.ready();
+    await open();
+    assert.equal(last("all").all.head?.agentModel, undefined);
+    const options = [agentOption("codex", "model"), agentOption("codex", "mode", { value: "l" })];
+    server.answers["session/get"] = () => ({
+      session: sessionOf(ID, { model: "a/b", options }),
+      draft: null,
+    });
+    server.tell("session", [add("external_options", { profile: "codex", options })], ID);
+    await settle();
+    clock.pass(NEWS_MS);
+    const { head } = last("head");
+    assert.deepEqual([head?.model, head?.agentModel], [undefined, "Small"]);
+    assert.deepEqual([head?.mode, head?.agentMode], ["work", "Large"]);
   });
 
   it("says that it loads until the session is there", () => {

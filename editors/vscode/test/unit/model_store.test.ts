@@ -14,7 +14,7 @@ import {
   sessionName,
   type Sessions,
 } from "../../src/model/store";
-import { session } from "./wire";
+import { agentOption, session } from "./wire";
 
 describe("sessions", () => {
   let state: Sessions;
@@ -73,6 +73,16 @@ describe("sessions", () => {
     replaceSessions(state, [session({ sessionId: "kept" })], true);
     assert.deepEqual([...state.byId.keys()].sort(), ["child", "kept"]);
     assert.deepEqual([state.loaded, state.more], [true, true]);
+  });
+
+  it("keep the options of their agents, which no list holds", () => {
+    const options = [agentOption("codex", "model")];
+    put("a", { options });
+    put("a");
+    replaceSessions(state, [session({ sessionId: "a" })], false);
+    assert.deepEqual(state.byId.get("a")?.options, options);
+    put("a", { options: [] });
+    assert.deepEqual(state.byId.get("a")?.options, []);
   });
 
   it("are no thing that a peer sends in their place", () => {

@@ -1,5 +1,5 @@
 // What the server sends, for tests to begin with.
-import type { Agent, Approval, GroupTask, Session } from "@callboard/protocol";
+import type { Agent, Approval, GroupTask, Session, SessionOption } from "@callboard/protocol";
 
 export function session(fields: Partial<Session> = {}): Session {
   return {
@@ -49,6 +49,26 @@ export function agent(name: string, fields: Partial<Agent> = {}): Agent {
     depth: 1,
     createdAt: "2026-01-01T00:00:00Z",
     path: [],
+    ...fields,
+  };
+}
+
+/** What an agent that is a program of its own lets a session be set to; its id is that of its category. */
+export function agentOption(
+  profile: string,
+  category: string,
+  fields: Partial<SessionOption> = {},
+): SessionOption {
+  return {
+    profile,
+    optionId: category,
+    name: `The ${category}`,
+    value: "s",
+    values: [
+      { value: "l", name: "Large", description: "Slow\nand good" },
+      { value: "s", name: "Small" },
+    ],
+    category,
     ...fields,
   };
 }

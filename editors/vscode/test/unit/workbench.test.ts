@@ -13,7 +13,7 @@ import { SessionsTree } from "../../src/views/sessionsTree";
 import { nextActions, statusBar } from "../../src/views/statusBar";
 import { eventOf, FakeServer, sessionOf, settle } from "./fake_server";
 import { stub, Uri } from "./vscode_stub";
-import { approval } from "./wire";
+import { agentOption, approval } from "./wire";
 
 const OPTIONS = [
   { optionId: "yes", name: "Allow once", kind: "allow_once" },
@@ -552,5 +552,8 @@ describe("a line of the view", () => {
     ]) {
       assert.ok(text.includes(part), part);
     }
+    const options = [agentOption("codex", "model"), agentOption("codex", "mode")];
+    const { row: other } = row({ model: "a/b", mode: "work", options });
+    assert.match(tooltipOf(other, look), /Model: Small\nMode: work, Small\n/);
   });
 });

@@ -11,12 +11,33 @@ function M.new()
   return { by_id = {}, loaded = false, more = false }
 end
 
+---What a list leaves out, the options of its agents, stays as it was.
 ---@param state callboard.Sessions
 ---@param session callboard.Session
 function M.put(state, session)
   if type(session) == 'table' and type(session.sessionId) == 'string' then
+    local known = state.by_id[session.sessionId]
+    if session.options == nil and known then
+      session.options = known.options
+    end
     state.by_id[session.sessionId] = session
   end
+end
+
+---The newest roots as the server lists them; agents that are known stay, as no listing holds them.
+---@param state callboard.Sessions
+---@param listed callboard.Session[]
+---@param more boolean
+function M.replace(state, listed, more)
+  local fresh = M.new()
+  for id, session in pairs(state.by_id) do
+    fresh.by_id[id] = session.parentId and session or nil
+  end
+  for _, session in ipairs(listed) do
+    M.put(state, session)
+    M.put(fresh, session)
+  end
+  state.by_id, state.loaded, state.more = fresh.by_id, true, more
 end
 
 ---@param state callboard.Sessions

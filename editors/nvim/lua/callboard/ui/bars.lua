@@ -49,6 +49,11 @@ end
 function M.head(chat)
   local record, t = chat:record(), chat.session and chat.session.transcript or nil
   local turn = t and t.turn
+  local work = require('callboard.model.options').works_with(
+    record,
+    t and t.mode or record and record.mode or nil,
+    t and t.model or record and record.model or nil
+  )
   local name = record and require('callboard.model.store').name(record)
     or t and t.title
     or chat.title
@@ -58,8 +63,10 @@ function M.head(chat)
     server = chat.app.server.state,
     phase = chat:phase(),
     profile = record and record.profile or nil,
-    mode = t and t.mode or record and record.mode or nil,
-    model = t and t.model or record and record.model or nil,
+    mode = work.mode,
+    model = work.model,
+    agent_mode = work.agent_mode,
+    agent_model = work.agent_model,
     turn = turn and {
       started = time.ms(turn.started_at),
       state = turn.state,

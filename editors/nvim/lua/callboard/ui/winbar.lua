@@ -10,6 +10,8 @@ local M = {}
 ---@field profile string?
 ---@field mode string?
 ---@field model string?
+---@field agent_mode string? as agents that are programs of their own call theirs
+---@field agent_model string?
 ---@field turn { started: integer?, state: string, cancelling: boolean }? `started` in ms of `now`
 ---@field approvals integer that wait, of it and its agents
 ---@field queued integer
@@ -62,7 +64,7 @@ local function joined(parts)
   return all, vim.fn.strdisplaywidth(all)
 end
 
----With what it works: agent, mode and model.
+---With what it works: agent, modes and models.
 ---@param head callboard.Head
 ---@param short boolean? of the model only its name
 ---@return string
@@ -73,10 +75,12 @@ local function about(head, short)
     parts[#parts + 1] = text.one_line(head.profile, 24)
   end
   parts[#parts + 1] = head.mode and text.one_line(head.mode, 12) or nil
+  parts[#parts + 1] = head.agent_mode and text.one_line(head.agent_mode, 24) or nil
   if head.model then
     local model = text.one_line(head.model)
     parts[#parts + 1] = text.one_line(short and model:match('[^/]+$') or model, 40)
   end
+  parts[#parts + 1] = head.agent_model and text.one_line(head.agent_model, 40) or nil
   return joined(parts)
 end
 

@@ -2,7 +2,7 @@
 import type { Delivery } from "@callboard/protocol";
 import type { JSX } from "preact";
 
-import type { HeadCard } from "../../../src/shared/chat.js";
+import { bothOf, type HeadCard } from "../../../src/shared/chat.js";
 import { Icon, IconButton } from "../../shared/icon.js";
 import { usePage } from "../page.js";
 import { Stop } from "./stop.js";
@@ -46,7 +46,8 @@ export function Bar(props: {
   const running = head?.turn !== undefined;
   const mod = /mac/i.test(navigator.userAgent) ? "Cmd" : "Ctrl";
   const plain = look.sendKey === "enter";
-  const model = head?.model?.split("/").at(-1);
+  const mode = bothOf(head?.mode, head?.agentMode);
+  const model = bothOf(head?.model?.split("/").at(-1), head?.agentModel);
   const send = running
     ? `Queue: it is read when the turn ends (${plain ? "Enter" : `${mod}+Enter`})`
     : `Send (${plain ? "Enter" : `${mod}+Enter`})`;
@@ -63,19 +64,19 @@ export function Bar(props: {
       {head?.mode !== undefined && (
         <Picker
           icon={MODES[head.mode] ?? "settings"}
-          words={head.mode}
-          title={`Mode: ${head.mode}. Choose another one`}
+          words={mode}
+          title={`Mode: ${mode}. Choose another one`}
           class="mode"
           press={() => {
             page.run("callboard.selectMode");
           }}
         />
       )}
-      {model !== undefined && (
+      {model !== "" && (
         <Picker
           icon="sparkle"
           words={model}
-          title={`Model: ${head?.model ?? ""}. Choose another one`}
+          title={`Model: ${bothOf(head?.model, head?.agentModel)}. Choose another one`}
           class="model"
           press={() => {
             page.run("callboard.selectModel");

@@ -1,5 +1,7 @@
--- The model and the mode of a session: set by name, or picked from what there is.
+-- The model and the mode of a session: set by name, or picked from what there is. With them are offered the options of
+-- its agents that are programs of their own, each of which leads to its values.
 local notify = require('callboard.notify')
+local options = require('callboard.model.options')
 local text = require('callboard.model.text')
 
 local M = {}
@@ -64,6 +66,58 @@ local function model_line(model, current)
   return table.concat(parts, '  ')
 end
 
+---@param option callboard.SessionOption
+---@return string as in "Model of codex"
+local function whose(option)
+  return ('%s of %s'):format(text.one_line(option.name, 60), text.one_line(option.profile, 40))
+end
+
+---@param line string
+---@param description string?
+---@return string
+local function described(line, description)
+  return description and line .. '  ' .. text.one_line(description, 100) or line
+end
+
+---@param option callboard.SessionOption
+---@return string
+local function option_line(option)
+  local value = text.one_line(options.value(option), 60)
+  return described(('  %s: %s'):format(whose(option), value), option.description)
+end
+
+---@param id string
+---@param option callboard.SessionOption
+---@param value callboard.OptionValue
+local function set_option(id, option, value)
+  local name = whose(option)
+  app():change(
+    'session/update',
+    { sessionId = id, options = { [option.profile .. '/' .. option.optionId] = value.value } },
+    'change the ' .. name,
+    function(result)
+      app():put_session(result.session)
+      notify.info(('%s is %s from the next prompt on'):format(name, text.one_line(value.name, 80)))
+    end
+  )
+end
+
+---@param id string
+---@param option callboard.SessionOption
+local function pick_value(id, option)
+  require('callboard.pickers').pick({
+    title = ('%s in %s'):format(whose(option), require('callboard.ui.sessions').called(id)),
+    items = option.values,
+    format = function(value)
+      local mark = value.value == option.value and '* ' or '  '
+      return described(mark .. text.one_line(value.name, 100), value.description)
+    end,
+    on_choice = function(value)
+      set_option(id, option, value)
+    end,
+  })
+end
+
 ---@param id string
 ---@param name string? picked from those there are without it
 function M.model(id, name)
@@ -71,10 +125,11 @@ function M.model(id, name)
     return set_model(id, name)
   end
   list_models(function(models)
-    if #models == 0 then
+    local session = app().sessions.by_id[id]
+    local offered = options.others(session)
+    if #models + #offered == 0 then
       return notify.warn('no model was found. :checkhealth callboard says what is looked for.')
     end
-    local session = app().sessions.by_id[id]
     local current, usable, rest = session and session.model, {}, {}
     for _, model in ipairs(models) do
       table.insert(model.available and usable or rest, model)
@@ -83,12 +138,14 @@ function M.model(id, name)
     end
     require('callboard.pickers').pick({
       title = 'Model of ' .. require('callboard.ui.sessions').called(id),
-      items = vim.list_extend(usable, rest),
-      format = function(model)
-        return model_line(model, current)
+      items = vim.iter({ offered, usable, rest }):flatten():totable(),
+      format = function(item)
+        return item.optionId and option_line(item) or model_line(item, current)
       end,
       on_choice = function(model)
-        if model.available then
+        if model.optionId then
+          pick_value(id, model)
+        elseif model.available then
           set_model(id, model.modelId)
         else
           notify.warn(
@@ -123,8 +180,11 @@ function M.mode(id, mode)
   local session = app().sessions.by_id[id]
   require('callboard.pickers').pick({
     title = 'Mode of ' .. require('callboard.ui.sessions').called(id),
-    items = MODES,
+    items = vim.list_extend(vim.list_slice(MODES), options.modes(session)),
     format = function(item)
+      if item.optionId then
+        return option_line(item)
+      end
       return ('%s%-5s %s'):format(
         session and session.mode == item[1] and '* ' or '  ',
         item[1],
@@ -132,7 +192,11 @@ function M.mode(id, mode)
       )
     end,
     on_choice = function(item)
-      M.mode(id, item[1])
+      if item.optionId then
+        pick_value(id, item)
+      else
+        M.mode(id, item[1])
+      end
     end,
   })
 end
