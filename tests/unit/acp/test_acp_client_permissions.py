@@ -155,6 +155,43 @@ async def test_a_cancel_answers_what_is_asked_and_ends_the_turn(tmp_path: Path) 
     assert len(of(records, "tool_result")) == 1
 
 
+async def test_a_question_that_was_taken_back_and_asked_again_is_answered_then(
+    tmp_path: Path,
+) -> None:
+    params = {"sessionId": "agent-session-1", **permission(**command())["permission"]}
+    asked = {"jsonrpc": "2.0", "method": "session/request_permission", "params": params}
+    back = {"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": "first"}}
+    plan = {
+        "sessionUpdate": "plan",
+        "entries": [{"content": "x", "priority": "low", "status": "pending"}],
+    }
+    go, done = tmp_path / "go", tmp_path / "done"
+    actions = [
+        ASKS[0],
+        {"raw": json.dumps({**asked, "id": "first"})},
+        {"until_file": str(go)},
+        {"raw": json.dumps(back)},
+        {"raw": json.dumps({**asked, "id": "second"})},
+        {"update": plan},
+        {"until_file": str(done)},
+        ASKS[2],
+    ]
+    async with stage(tmp_path, *actions) as play:
+        session_id = await play.session()
+        await play.say(session_id)
+        await play.asked()
+        go.touch()
+        await play.seen(session_id, "plan_updated")
+        await play.answer()
+        await play.seen(session_id, "approval_decision")
+        done.touch()
+        records = await play.idle(session_id)
+        answers = {m["id"]: m for m in play.heard() if "method" not in m}
+    assert answers["second"]["result"]["outcome"] == {"outcome": "selected", "optionId": "allow"}
+    assert "error" in answers["first"]
+    assert len(of(records, "approval_request")) == len(of(records, "tool_result")) == 1
+
+
 async def test_two_questions_at_once_are_answered_each(tmp_path: Path) -> None:
     two: list[Any] = []
     for call_id in ("t1", "t2"):

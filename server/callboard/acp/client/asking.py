@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from attrs import evolve
+from attrs import define, evolve
 
 from ...turns.turn import Turn
 from ..contract.tool_calls import RequestPermissionRequest, RequestPermissionResponse
@@ -16,6 +16,16 @@ from .writes import Allowance
 _log = logging.getLogger(__name__)
 
 _Answer = asyncio.Future[RequestPermissionResponse]
+
+
+@define(eq=False)
+class _Question:
+    """What is asked of a person just now, and who waits for the answer: an agent may take its request back, and
+    ask the same again."""
+
+    tracked: Tracked
+    request: RequestPermissionRequest
+    given: _Answer
 
 
 class Asking:
@@ -34,7 +44,7 @@ class Asking:
         self._ledger = ledger
         self._standing = dict(standing)
         self._owed = owed
-        self._open: dict[int, tuple[Tracked, _Answer]] = {}
+        self._open: dict[int, _Question] = {}
         self._writes = Allowance()
         self._allowed_commands: set[tuple[str, str]] = set()
 
@@ -48,7 +58,7 @@ class Asking:
     ) -> None:
         """Decides a question, or has a person decide it; `given` is its answer then."""
         if tracked.question is not None and not tracked.question.done():
-            _settle(given, CANCELLED)  # it is being asked already
+            self._once_more(self._open.get(id(tracked)), request, given)
             return
         caller = self._turn.caller
         call = self._ledger.make(tracked.told)
@@ -71,9 +81,17 @@ class Asking:
         if standing is not None and verdict.effect == "ask":
             await self._stands(tracked, request, given, allowed=standing)
             return
-        self._open[id(tracked)] = tracked, given
-        work = self._decide(tracked, request, given, fault)
-        tracked.question = asyncio.get_running_loop().create_task(work)
+        question = self._open[id(tracked)] = _Question(tracked, request, given)
+        tracked.question = asyncio.get_running_loop().create_task(self._decide(question, fault))
+
+    def _once_more(
+        self, question: _Question | None, request: RequestPermissionRequest, given: _Answer
+    ) -> None:
+        """Of several that wait for one answer, one gets it: the first that has not been taken back."""
+        if question is not None and question.given.done():
+            question.request, question.given = request, given
+        else:
+            _settle(given, CANCELLED)
 
     async def _stands(
         self, tracked: Tracked, request: Any, given: _Answer, *, allowed: bool
@@ -86,13 +104,8 @@ class Asking:
             )
         _settle(given, answer(request.options, allowed=allowed))
 
-    async def _decide(
-        self,
-        tracked: Tracked,
-        request: RequestPermissionRequest,
-        given: _Answer,
-        fault: Callable[[Exception], None],
-    ) -> None:
+    async def _decide(self, question: _Question, fault: Callable[[Exception], None]) -> None:
+        tracked = question.tracked
         call, caller = tracked.call, self._turn.caller
         assert call is not None
         try:
@@ -105,12 +118,13 @@ class Asking:
             if refused is not None and how is not None and how.feedback:
                 self._owed(f"Your call '{tracked.told.shown_title}' was refused: {how.feedback}")
             chosen = None if how is None else how.option_id
-            _settle(given, answer(request.options, allowed=refused is None, chosen=chosen))
+            options = question.request.options
+            _settle(question.given, answer(options, allowed=refused is None, chosen=chosen))
         except asyncio.CancelledError:
-            _settle(given, CANCELLED)
+            _settle(question.given, CANCELLED)
             raise
         except Exception as error:
-            _settle(given, CANCELLED)
+            _settle(question.given, CANCELLED)
             fault(error)
         finally:
             self._open.pop(id(tracked), None)
@@ -160,20 +174,22 @@ class Asking:
 
     def cancel(self) -> None:
         """Answers what is open: the turn is cancelled."""
-        for tracked, given in list(self._open.values()):
-            _settle(given, CANCELLED)
-            if tracked.question is not None:
-                tracked.question.cancel()
+        for question in list(self._open.values()):
+            _settle(question.given, CANCELLED)
+            if question.tracked.question is not None:
+                question.tracked.question.cancel()
 
     def leave(self) -> None:
         """Answers nothing, and leaves what is asked as it is: it outlives this server."""
-        for tracked, _ in list(self._open.values()):
-            if tracked.question is not None:
-                tracked.question.cancel()
+        for question in list(self._open.values()):
+            if question.tracked.question is not None:
+                question.tracked.question.cancel()
 
     async def close(self) -> None:
         questions = [
-            tracked.question for tracked, _ in self._open.values() if tracked.question is not None
+            each.tracked.question
+            for each in self._open.values()
+            if each.tracked.question is not None
         ]
         self.cancel()
         await asyncio.gather(*questions, return_exceptions=True)
