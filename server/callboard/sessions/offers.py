@@ -11,6 +11,8 @@ from callboard_rpc.common import SessionOption
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.events import ExternalOptions, SessionUpdated
 
+from ..tools.display import one_line
+
 Values: TypeAlias = Mapping[str, str]
 
 MOST: Final = 50
@@ -117,12 +119,16 @@ def _must_be_offered(
 
 def has_options(told: Sequence[SessionOption]) -> str:
     """What an agent has, as the end of a sentence."""
-    return "it has " + (", ".join(each.option_id for each in told[:_LISTED]) or "none")
+    return "it has " + (", ".join(one_line(each.option_id) for each in told[:_LISTED]) or "none")
 
 
 def has_values(option: SessionOption) -> str:
     more = ", …" if len(option.values) > _LISTED else ""
-    return "it can be " + (", ".join(v.value for v in option.values[:_LISTED]) or "nothing") + more
+    return (
+        "it can be "
+        + (", ".join(one_line(v.value) for v in option.values[:_LISTED]) or "nothing")
+        + more
+    )
 
 
 def _invalid(path: str, message: str) -> CallboardError:

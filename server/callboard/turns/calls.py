@@ -273,9 +273,14 @@ class Caller:
 
     async def how_answered(self, call: Call) -> Resolution | None:
         """The answer to what was asked about a call, if it was asked and answered."""
+        asked = await self.asked_about(call)
+        return None if asked is None else asked.resolution
+
+    async def asked_about(self, call: Call) -> Approval | None:
+        """What was asked about a call, if anything was."""
         if call.approval_id is None:
             return None
-        return (await self._approvals.get(call.approval_id)).resolution
+        return await self._approvals.get(call.approval_id)
 
     def context(self, call_id: CallId) -> ToolContext:
         """What a tool is given for a call."""

@@ -229,3 +229,20 @@ async def test_what_it_tells_is_bounded() -> None:
     size = sum(len(repr(each)) for each in offering.options)
     assert size < 120_000
     assert offering.options[0].category is None
+
+
+async def test_what_cannot_be_shown_is_no_name_of_an_option_or_a_value(tmp_path: Path) -> None:
+    """It would be told to terminals, in lists and in errors."""
+    evil = "\x1b]52;c;aGk=\x07\u202e\n"
+    options = [select(f"o{evil}", "a", "a"), select("llm", "small", "small", f"large{evil}")]
+    modes = [{"id": each, "name": each} for each in ("code", f"plan{evil}", "x" * 1_000)]
+    opened = {
+        "configOptions": options,
+        "modes": {"currentModeId": "code", "availableModes": modes},
+    }
+    async with stage(tmp_path, {"say": "ok"}, scene={"opened": opened}) as play:
+        session_id = await play.session()
+        await play.say(session_id)
+        (told,) = of(await play.idle(session_id), "external_options")
+    values = [(each.option_id, [value.value for value in each.values]) for each in told.options]
+    assert values == [("llm", ["small"]), ("mode", ["code"])]

@@ -140,6 +140,22 @@ async def test_a_choice_is_offered_as_the_agent_has_it(tmp_path: Path) -> None:
     assert said(records) == ["[blue]"]
 
 
+async def test_a_choice_that_cannot_be_shown_is_a_yes_or_no_of_ours(tmp_path: Path) -> None:
+    evil = "\x1b]52;c;aGk=\x07"
+    choice = [
+        {"optionId": f"{each}{evil}", "name": f"{each}{evil}", "kind": "allow_once"}
+        for each in ("a", "b")
+    ]
+    call = {"toolCallId": "t1", "title": "Which?"}
+    async with stage(tmp_path, {"permission": {"toolCall": call, "options": choice}}) as play:
+        session_id = await play.session()
+        await play.say(session_id)
+        asked = await play.asked()
+        await play.answer("reject_once")
+        await play.idle(session_id)
+    assert "\x1b" not in repr(asked.options).encode().decode("unicode_escape")
+
+
 async def test_a_cancel_answers_what_is_asked_and_ends_the_turn(tmp_path: Path) -> None:
     async with stage(tmp_path, *ASKS) as play:
         session_id = await play.session()

@@ -102,6 +102,41 @@ async def test_what_was_decided_before_a_restart_stands_for_the_same_call_only(
     assert [r.status for r in of(records, "tool_result")] == ["interrupted", "denied"]
 
 
+def _diff(path: Path, text: str) -> list[dict[str, Any]]:
+    return [{"type": "diff", "path": str(path), "newText": text}]
+
+
+@pytest.mark.parametrize("what", ["another file", "another text", "another folder", "another call"])
+async def test_what_was_decided_before_a_restart_stands_for_what_was_shown_only(
+    tmp_path: Path, what: str
+) -> None:
+    (tmp_path / "below").mkdir()
+    a, b = tmp_path / "a.txt", tmp_path / "b.txt"
+    line = {"command": "rm -rf *"}
+    shown, other = {
+        "another file": ({"content": _diff(a, "A")}, {"content": _diff(b, "A")}),
+        "another text": ({"content": _diff(a, "A")}, {"content": _diff(a, "B")}),
+        "another folder": (
+            {"rawInput": {**line, "cwd": str(tmp_path / "below")}},
+            {"rawInput": {**line, "cwd": str(tmp_path)}},
+        ),
+        "another call": ({"title": "Look"}, {"title": "Delete"}),
+    }[what]
+    kind = {"another folder": "execute", "another call": "other"}.get(what, "edit")
+    async with stage(tmp_path, permission(kind=kind, **shown), scene=RESUMES) as play:
+        session_id = await play.session()
+        await play.say(session_id, "go")
+        await play.asked()
+    again = [permission("t2", kind=kind, **each) for each in (other, shown)]
+    async with stage(tmp_path, *again, scene=RESUMES) as play:
+        await play.answer()
+        await play.seen(session_id, "approval_request", 2)
+        await play.answer("reject_once")
+        records = await play.idle(session_id)
+    assert said(records) == ["[reject]", "[allow]"]
+    assert len(of(records, "approval_request")) == 2
+
+
 async def test_a_rewound_session_is_begun_anew_at_the_agent(tmp_path: Path) -> None:
     async with stage(tmp_path, {"say": "ok"}, scene=RESUMES) as play:
         session_id = await play.session()

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from attrs import define, evolve
@@ -10,6 +10,7 @@ from attrs import define, evolve
 from ...turns.turn import Turn
 from ..contract.tool_calls import RequestPermissionRequest, RequestPermissionResponse
 from .choosing import CANCELLED, answer, own_options
+from .deciding import Decided
 from .ledger import Ledger, Tracked
 from .writes import Allowance
 
@@ -29,20 +30,19 @@ class _Question:
 
 
 class Asking:
-    """The questions of one turn. `standing` is what was decided, before a restart, of calls that had not begun: it
-    holds once, for the same call made again. `owed` takes what the person has said besides, for the agent."""
+    """The questions of one turn. `decided` is what was, before a restart, of calls that had not begun. `owed` takes what the person has said besides, for the agent."""
 
     def __init__(
         self,
         turn: Turn,
         ledger: Ledger,
         *,
-        standing: Mapping[Any, bool],
+        decided: Decided,
         owed: Callable[[str], None],
     ) -> None:
         self._turn = turn
         self._ledger = ledger
-        self._standing = dict(standing)
+        self._decided = decided
         self._owed = owed
         self._open: dict[int, _Question] = {}
         self._writes = Allowance()
@@ -65,7 +65,7 @@ class Asking:
         tracked.writes = self._ledger.writes(tracked.told, call)
         if tracked.call is not None:
             call = evolve(call, call_id=tracked.call.call_id, index=tracked.call.index)
-        standing = self._standing.pop(tracked.told.signature, None)
+        standing = self._decided.take(call, self._turn.log.redact)
         verdict = await caller.judge(call)
         if verdict.effect == "ask" and standing is not None:
             call.verdict, call.approval_id = evolve(verdict, effect="allow"), None

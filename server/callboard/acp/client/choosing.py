@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from callboard_rpc.approvals import ApprovalOption
 
+from ...tools.display import one_line
 from ..contract.tool_calls import (
     CancelledPermissionOutcome,
     PermissionOption,
@@ -26,15 +27,18 @@ CANCELLED = RequestPermissionResponse(outcome=CancelledPermissionOutcome())
 
 
 def own_options(options: Sequence[PermissionOption]) -> tuple[ApprovalOption, ...]:
-    """The agent's own answers, where they are a choice and no yes or no; else none. None of them makes a rule."""
+    """The agent's own answers, where they are a choice and no yes or no; else none, as where one cannot be named.
+    None of them makes a rule."""
     counts = Counter(option.kind for option in options)
     ids = [option.option_id for option in options]
     if len(set(ids)) != len(ids) or max(counts["allow_once"], counts["reject_once"]) < 2:
         return ()
+    if any(each != one_line(each, _LONGEST) for each in ids):
+        return ()
     return tuple(
         ApprovalOption(
             option_id=option.option_id,
-            name=option.name[:_LONGEST],
+            name=one_line(option.name, _LONGEST) or option.option_id,
             kind="allow_once" if option.kind.startswith("allow") else "reject_once",
         )
         for option in options[:_MOST]

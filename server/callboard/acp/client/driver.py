@@ -39,6 +39,7 @@ from ...turns.turn import Progress, Turn
 from ..contract import content
 from .asking import Asking
 from .connection import Connection
+from .deciding import Decided, Decision
 from .exchange import Exchange
 from .files import Files
 from .ledger import Ledger
@@ -47,7 +48,6 @@ from .prompts import after_a_restart, blocks_of, introduction, past
 from .questions import Questions
 from .service import SQL, ExternalAgents
 from .terminals import Terminals
-from .told import ToldCall
 
 _log = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ class _Drive:
         self._connection: Connection | None = None
         self._exchange: Exchange | None = None
         self._ledger = Ledger(turn, progress, driving.workspace)
-        self._standing: dict[Any, bool] = {}
+        self._decided = Decided()
         self._told_through = 0
 
     async def run(self) -> None:
@@ -207,7 +207,7 @@ class _Drive:
             connection = self._connection = await self._agents.enter(self._driving)
         turn.live.touch()
         workspace = self._driving.workspace
-        asking = Asking(turn, self._ledger, standing=self._standing, owed=connection.owed.append)
+        asking = Asking(turn, self._ledger, decided=self._decided, owed=connection.owed.append)
         own = OwnCalls(turn, self._ledger)
         exchange = self._exchange = Exchange(
             turn,
@@ -282,18 +282,12 @@ class _Drive:
         decided: list[tuple[str, bool, str | None]] = []
         for logged in calls:
             call = await self._call_of(logged)
-            how = await turn.caller.how_answered(call)
-            allowed = None if how is None else how.outcome == "allowed"
-            feedback = None if how is None else how.feedback
-            if allowed is not None:
-                told = ToldCall(
-                    tool_call_id=logged.call_id,
-                    title=logged.title,
-                    kind=logged.kind,
-                    raw_input=logged.arguments or None,
-                )
-                self._standing[told.signature] = allowed
-                decided.append((logged.title, allowed, feedback))
+            asked = await turn.caller.asked_about(call)
+            if asked is not None and asked.resolution is not None:
+                how = asked.resolution
+                allowed = how.outcome == "allowed"
+                self._decided.add(Decision(asked=asked, kind=logged.kind, allowed=allowed))
+                decided.append((logged.title, allowed, how.feedback))
             text = "Interrupted: the server was restarted while the agent waited for permission. It was not run."
             await self._ledger.write_result(settled_as(call, "interrupted", text))
         await self._tell(after_a_restart(decided))

@@ -49,7 +49,10 @@ def _fields(value: Any) -> dict[str, Any]:
 
 
 def _is_id(value: Any) -> bool:
-    return isinstance(value, str) and 0 < len(value) <= LONGEST
+    """Whether it can be named: what holds what cannot be shown would be told to terminals in errors and lists."""
+    return (
+        isinstance(value, str) and 0 < len(value) <= LONGEST and value == one_line(value, LONGEST)
+    )
 
 
 def value_of(value: str, name: Any, description: Any = None) -> OptionValue:
@@ -80,6 +83,8 @@ class Offering:
         left = _ALL_CHARS - sum(_size(each) for each in self.options)
         kept: list[OptionValue] = []
         for each in values:
+            if not _is_id(each.value):
+                continue
             left -= len(each.value) + len(each.name) + len(each.description or "") + 40
             if left < 0 or len(kept) >= _MOST_VALUES:
                 break
@@ -103,7 +108,7 @@ class Offering:
         match option:
             case sessions.SessionConfigSelect():
                 chosen = option.current_value if value is None else value
-                values = [v for v in values_of(option.options) if _is_id(v.value)]
+                values = values_of(option.options)
             case sessions.SessionConfigBoolean():
                 chosen, values = "true" if option.current_value else "false", _SWITCH
             case _:

@@ -199,11 +199,6 @@ class ToldCall:
         named = {each.path: each.line for each in self.locations[:_PLACES]}
         return tuple(Location(path=path, line=named.get(path) or None) for path in self.paths)
 
-    @property
-    def signature(self) -> tuple[str, str]:
-        """Equal for calls that ask for the same thing."""
-        return self.kind or "", self.command or repr(sorted(self.arguments.items(), key=str))
-
     # --- what is judged and shown ---
 
     def tool(self) -> Tool:
