@@ -29,6 +29,14 @@ PROTECTED: Final[Mapping[str, str]] = {
     ".nvim.lua": "an editor runs what is written there",
     ".exrc": "an editor runs what is written there",
     ".envrc": "a shell runs what is written there",
+    ".bashrc": "a shell runs what is written there",
+    ".bash_profile": "a shell runs what is written there",
+    ".profile": "a shell runs what is written there",
+    ".zshrc": "a shell runs what is written there",
+    ".zshenv": "a shell runs what is written there",
+    ".zprofile": "a shell runs what is written there",
+    ".ssh": "who may log in, and where to, is written there",
+    ".config": "it is where programs are set up, and Callboard with its hooks and rules",
 }
 """Names of folders and files whose change is asked about even where a rule allows, and why."""
 

@@ -428,6 +428,9 @@ def test_outside_of_the_workspace_is_asked_about_whatever_rules_allow() -> None:
         "/ws/.callboard/config.toml",
         "/ws/.vscode/tasks.json",
         "/ws/.envrc",
+        "/ws/.bashrc",
+        "/ws/.ssh/authorized_keys",
+        "/ws/.config/callboard/config.toml",
     ],
 )
 def test_coordination_10_protected_places_are_asked_about_whatever_rules_allow(path: str) -> None:
