@@ -276,7 +276,7 @@ class Reservations:
                     TurnParked(
                         turn_id=TurnId(grant.turn_id),
                         approval_ids=tuple(
-                            ApprovalId(approval) for _, _, approval, _ in calls if approval
+                            ApprovalId(approval) for _, _, approval, *_ in calls if approval
                         ),
                     ),
                     actor=SYSTEM,
