@@ -272,8 +272,8 @@ class _Running:
 
 def _words(fault: PeerError) -> str:
     """What an editor says of its refusal: many have the words in the data alone."""
-    data = fault.data if isinstance(fault.data, dict) else {"message": fault.data}
-    told = cast("dict[str, Any]", data)
+    data: Any = fault.data
+    told = cast("dict[str, Any]", data) if isinstance(data, dict) else {"message": data}
     words = (fault.message, told.get("message"), told.get("details"))
     return "\n".join(each for each in words if isinstance(each, str))[:_LONGEST_WORDS]
 
