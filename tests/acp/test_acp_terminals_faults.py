@@ -26,6 +26,28 @@ def test_what_the_client_refuses_runs_in_our_own_runner(tmp_path: Path) -> None:
     assert (folder / "count").read_text() == "x\n"
 
 
+@pytest.mark.parametrize(
+    "denial",
+    [
+        Refused(-32603, "Internal error", {"details": "Permission denied for terminal/create"}),
+        Refused(-32000, "The command was rejected by the user"),
+        Refused(-32603, "Internal error", "Commands are not allowed here"),
+    ],
+    ids=repr,
+)
+def test_what_a_person_denies_in_the_client_does_not_run_anywhere(
+    tmp_path: Path, denial: Refused
+) -> None:
+    folder = workspace(tmp_path)
+    with Terminals(create=denial) as terminals, agent(tmp_path, terminals) as editor:
+        session = editor.new(folder)
+        assert editor.prompt(session, "where") == "end_turn"
+        assert terminals.names == ["create"]
+    (result,) = results(tmp_path, session)
+    assert result["status"] == "error" and "nothing was run" in result["text"]
+    assert not (folder / "count").exists()
+
+
 def test_what_the_client_calls_off_does_not_run(tmp_path: Path) -> None:
     folder = workspace(tmp_path)
     off = Refused(-32800, "cancelled")

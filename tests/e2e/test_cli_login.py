@@ -32,6 +32,9 @@ def test_a_key_from_standard_input_is_stored_and_told_by_doctor_but_never_shown(
     listed = cli("login")
     assert (listed.code, listed.err) == (0, "")
     assert listed.out.split("\n")[:2] == ["openai     none", "anthropic  none"]
+    unnamed = cli("login", stdin=f"{KEY}\n")
+    assert "No key was read" in unnamed.out and "callboard login openai" in unnamed.out
+    assert KEY not in unnamed.out + unnamed.err and not (tmp_path / "config").exists()
     stored = cli("login", "anthropic", stdin=f" {KEY}\n")
     assert stored.code == 0, stored.err
     path = tmp_path / "config" / "keys.toml"
@@ -116,7 +119,9 @@ def test_of_several_keys_logout_wants_to_know_which(cli: Cli) -> None:
     assert refused.code == 2 and "openai, anthropic" in refused.err
     assert cli("logout", "openai").code == 0
     assert "The key of anthropic is removed" in cli("logout").out
-    assert cli("logout", KEY).code == 2
+    unknown = cli("logout", KEY)
+    assert unknown.code == 2 and "there are openai, anthropic" in unknown.err
+    assert KEY not in unknown.err
 
 
 class _Models(http.server.BaseHTTPRequestHandler):

@@ -138,6 +138,22 @@ def test_an_agent_that_is_a_program_of_its_own_needs_no_model(cli: Cli) -> None:
     assert result.code == 1
     assert "no-such-agent" in result.out + result.err
     assert "scripted/demo answers" not in result.err
+    cli.environment |= {"PATH": str(cli.home)}
+    result = cli("run", "hello", "--profile", "gemini")
+    assert result.code == 2
+    assert "its program gemini, which is not on the PATH" in result.err
+    assert "scripted/demo answers" not in result.err
+
+
+def test_a_model_of_ours_is_refused_for_an_agent_that_has_its_own(cli: Cli) -> None:
+    agents = cli.home / ".config" / "callboard" / "agents"
+    agents.mkdir(parents=True)
+    (agents / "gone.md").write_text("---\nkind: acp\ncommand: [no-such-agent]\n---\n")
+    refused = cli("run", "hello", "--profile", "gone", "--model", "scripted/demo")
+    assert refused.code == 2
+    assert "models of its own" in refused.err and "--option model=NAME" in refused.err
+    assert cli("sessions", "list").out.startswith("There are no sessions here")
+    assert "--empty" not in cli("run", "--help").out
 
 
 def test_words_without_quotes_are_told_to_go_in_quotes(cli: Cli) -> None:

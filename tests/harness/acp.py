@@ -134,7 +134,9 @@ class AcpProcess(JsonProcess):
         reply: dict[str, Any] = {"jsonrpc": "2.0", "id": request_id}
         if isinstance(result, Exception):
             code = getattr(result, "code", -32603)
-            self.send({**reply, "error": {"code": code, "message": str(result)}})
+            data = getattr(result, "data", None)
+            told = {} if data is None else {"data": data}
+            self.send({**reply, "error": {"code": code, "message": str(result), **told}})
         elif result is not None:
             with suppress(BrokenPipeError, ValueError):  # the agent may be gone by then
                 self.send({**reply, "result": result})

@@ -18,9 +18,10 @@ ABLE: dict[str, Any] = {
 class Refused(Exception):
     """An error that the client answers with."""
 
-    def __init__(self, code: int, message: str) -> None:
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(message)
         self.code = code
+        self.data = data
 
 
 class Terminal:

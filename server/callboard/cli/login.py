@@ -124,6 +124,11 @@ def login(provider: Annotated[str | None, Parameter()] = None, /) -> int:
         for each in standings:
             console.print(line((each.name.ljust(width), "bold"), f"  {each.told}"))
         if not person_is_there():
+            first = _proposed(standings)
+            console.print(
+                line(f"No key was read: say whose it is, as in callboard login {first}"),
+                soft_wrap=True,
+            )
             return Exit.OK
         provider = _chosen(standings)
     provider = provider.strip()
@@ -173,7 +178,10 @@ def logout(provider: Annotated[str | None, Parameter()] = None, /) -> int:
             )
         provider = next(iter(stored))
     if provider not in stored and provider not in keys.providers:
-        raise CommandError("there is no provider of that name", exit=Exit.USAGE)
+        raise CommandError(
+            f"there is no provider of that name; there are {', '.join(dict.fromkeys((*keys.providers, *stored)))}",
+            exit=Exit.USAGE,
+        )
     removed = keys.ring.forget(provider)
     said = "is removed" if removed else "was not stored"
     console.print(line(f"The key of {provider} {said}."), soft_wrap=True)
@@ -184,9 +192,13 @@ def logout(provider: Annotated[str | None, Parameter()] = None, /) -> int:
     return Exit.OK
 
 
-def _chosen(standings: list[_Standing]) -> str:
+def _proposed(standings: list[_Standing]) -> str:
     first = next((each.name for each in standings if each.wants and each.held == "none"), None)
-    proposed = first or standings[0].name
+    return first or standings[0].name
+
+
+def _chosen(standings: list[_Standing]) -> str:
+    proposed = _proposed(standings)
     try:
         return input(f"Provider [{proposed}]: ").strip() or proposed
     except EOFError:

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from callboard_client import Client, Run
 from callboard_rpc.common import Limits, Mode, SessionId
-from callboard_rpc.server import ClientCapabilities
+from callboard_rpc.server import ClientCapabilities, ProfileInfo
 from callboard_rpc.sessions import Session
 
 from .acquainting import acquaint
@@ -45,12 +45,12 @@ async def run(
     continue_: Annotated[bool, Parameter(name=["--continue", "-c"], negative=())] = False,
     model: Annotated[str | None, Parameter(name=["--model", "-m"])] = None,
     profile: str | None = None,
-    member: list[str] | None = None,
+    member: Annotated[list[str] | None, Parameter(negative=())] = None,
     roster: str | None = None,
     host: str | None = None,
     to: str | None = None,
     mode: Mode | None = None,
-    option: list[str] | None = None,
+    option: Annotated[list[str] | None, Parameter(negative=())] = None,
     title: str | None = None,
     json: Annotated[bool, Parameter(negative=())] = False,
     approve: Literal["ask", "allow", "deny", "rule"] = "ask",
@@ -141,6 +141,9 @@ async def run(
             if model is None and (found is None or found.model is None):
                 asked = found.profile if found else profile or agent_of(room)
                 await _tell_of_the_model(client, folder, asked)
+            elif model is not None and room is None:
+                asked = found.profile if found else profile
+                await _refuse_model_of_its_own(client, folder, asked or "default")
             turn = client.run(
                 text,
                 cwd=folder,
@@ -255,9 +258,11 @@ async def _tell_of_the_model(client: Client, folder: Path, profile: str | None) 
     if info.model is not None and settings.model == _SCRIPT:
         return  # it was chosen
     named = profile or settings.profile or "default"
-    async for each in client.profiles.list(cwd=folder):
-        if each.name == named and (each.model is not None or each.kind == "acp"):
-            return  # this agent brings its own
+    agent = await _profile_named(client, folder, named)
+    if agent is None:
+        return  # it is refused, which says more than what model would answer
+    if agent.model is not None or agent.kind == "acp":
+        return  # this agent brings its own
     if info.model is None:
         raise CommandError(
             info.model_source or "there is no model that could be used",
@@ -266,6 +271,24 @@ async def _tell_of_the_model(client: Client, folder: Path, profile: str | None) 
         )
     why = f"! {info.model} answers: {info.model_source}"
     open_console(stderr=True).print(line((why, "yellow")), soft_wrap=True)
+
+
+async def _profile_named(client: Client, folder: Path, name: str) -> ProfileInfo | None:
+    async for each in client.profiles.list(cwd=folder):
+        if each.name == name:
+            return each
+    return None
+
+
+async def _refuse_model_of_its_own(client: Client, folder: Path, profile: str) -> None:
+    """Raises `CommandError` for an agent that would not heed ``--model``."""
+    agent = await _profile_named(client, folder, profile)
+    if agent is not None and agent.kind == "acp":
+        raise CommandError(
+            f"the agent {profile!r} has models of its own, which --model does not choose from",
+            exit=Exit.USAGE,
+            hint="--option model=NAME does, where the agent has such an option; `callboard sessions show` tells.",
+        )
 
 
 def _introduce(presenter: Presenter, session_id: SessionId) -> None:

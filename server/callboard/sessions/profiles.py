@@ -93,6 +93,8 @@ class ProfileBook:
 
     profiles: Mapping[str, Profile] = field(factory=dict[str, Profile])
     warnings: tuple[str, ...] = ()
+    absent: Mapping[str, str] = field(factory=dict[str, str])
+    """Names that would be profiles here, and what is in the way."""
 
     @classmethod
     def load(cls, user_dir: Path, cwd: Path | None) -> "ProfileBook":
@@ -122,8 +124,9 @@ class ProfileBook:
         profile = self.profiles.get(name)
         usable = ", ".join(sorted(p.name for p in self.profiles.values() if p.error is None))
         if profile is None:
+            why = f": {self.absent[name]}" if name in self.absent else ""
             raise CallboardError(
-                "profileNotFound", f"there is no profile {name!r}; there are: {usable}"
+                "profileNotFound", f"there is no profile {name!r}{why}; there are: {usable}"
             )
         if profile.error is not None:
             raise CallboardError(

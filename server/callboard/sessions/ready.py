@@ -3,6 +3,7 @@ of the person's with that name wins."""
 
 import os
 import re
+import shlex
 import shutil
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -43,6 +44,8 @@ READY: Final = (
 )
 _LAUNCHERS: Final = frozenset({"npx", "bunx", "pnpm", "node", "bun", "uvx", "uv", "pipx", "env"})
 """Programs that run another one, which an argument names."""
+_INTERPRETER: Final = re.compile(r"python[\d.]*|perl|ruby|sh|bash|deno")
+_LONGEST_LINE: Final = 300
 _SUFFIX: Final = re.compile(r"(?<=.)@.*|\.(?:cmd|exe|bat|js|mjs)$", re.IGNORECASE)
 
 
@@ -54,6 +57,18 @@ def login_command(command: Sequence[str]) -> str | None:
             if word in (program for program, *_ in each.commands):
                 return each.login
     return None
+
+
+def program_line(command: Sequence[str]) -> str:
+    """What a person types to start the program that `command` starts, without its arguments: of one that runs another,
+    up to the other's name."""
+    first, *rest = command
+    if _program(first) in _LAUNCHERS or _INTERPRETER.fullmatch(_program(first)):
+        named = next((at for at, word in enumerate(rest) if not word.startswith("-")), None)
+        if named is not None:
+            line = shlex.join((first, *rest[: named + 1]))
+            return line if len(line) <= _LONGEST_LINE and line.isprintable() else first
+    return first
 
 
 def _program(word: str) -> str:
@@ -95,4 +110,12 @@ def with_ready(book: ProfileBook, search_path: str) -> ProfileBook:
                 "change; it is ignored"
             )
         profiles[profile.name] = profile
-    return ProfileBook(profiles, tuple(warnings))
+    absent = {each.name: _absence(each) for each in READY if each.name not in profiles}
+    return ProfileBook(profiles, tuple(warnings), absent)
+
+
+def _absence(ready: _Ready) -> str:
+    programs = " or ".join(command[0] for command in ready.commands)
+    return (
+        f"{ready.what} is found by its program {programs}, which is not on the PATH of the server"
+    )

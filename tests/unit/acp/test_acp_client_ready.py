@@ -44,6 +44,15 @@ def test_where_its_program_is_there_is_its_profile(tmp_path: Path, ready: object
         assert profile.info().kind == "acp"
 
 
+def test_one_whose_program_is_not_there_is_refused_by_the_programs_name(tmp_path: Path) -> None:
+    environment = Environment(environ={"PATH": str(tmp_path)}, user_dir=tmp_path / "config")
+    with pytest.raises(CallboardError) as caught:
+        environment.profiles_for(str(tmp_path)).get("claude")
+    assert caught.value.kind == "profileNotFound"
+    assert "its program claude-agent-acp or claude-code-acp, which is not" in caught.value.message
+    assert "there are: default" in caught.value.message
+
+
 def test_a_file_of_the_persons_wins(tmp_path: Path) -> None:
     _program(tmp_path / "bin", "opencode")
     write_agent(tmp_path, {"prompts": []}, name="opencode", command=["mine"])
@@ -109,7 +118,14 @@ async def test_doctor_starts_each_and_tells_what_it_is(tmp_path: Path) -> None:
         (("/opt/vibe/bin/vibe-acp",), "Run 'vibe --setup' in a terminal"),
         (("kimi", "acp"), "Run 'kimi login' in a terminal"),
         (("mine", "--like", "gemini"), "Run 'mine' in a terminal, log in there"),
-        (("npx", "something"), "Run 'npx' in a terminal, log in there"),
+        (("npx", "something"), "Run 'npx something' in a terminal, log in there"),
+        (("npx", "-y", "@us/agent", "--acp"), "Run 'npx -y @us/agent' in a terminal, log in there"),
+        (
+            ("python3", "/opt/ours.py", "--acp"),
+            "Run 'python3 /opt/ours.py' in a terminal, log in there",
+        ),
+        (("python3", "a\nb"), "Run 'python3' in a terminal, log in there"),
+        (("npx", "--version"), "Run 'npx' in a terminal, log in there"),
     ],
 )
 def test_the_advice_names_what_logs_in_to_it(command: tuple[str, ...], login: str) -> None:

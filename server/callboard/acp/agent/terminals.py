@@ -6,8 +6,9 @@ any more. Nothing here is waited for without a bound, and what an editor answers
 
 import asyncio
 import logging
+import re
 from collections.abc import Callable, Coroutine
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from attrs import define, field
 
@@ -35,8 +36,15 @@ _SETTLING: Final = 4
 as it is, at most so often."""
 _SHOWN_S: Final = 10.0
 _LONGEST_ID: Final = 1024
+_LONGEST_WORDS: Final = 4096
 _LARGEST_CODE: Final = 2**32 - 1
 
+_DENIAL: Final = re.compile(
+    r"\b(?:permission|access) (?:was |is )?(?:denied|refused)|\bnot (?:allowed|permitted|approved)\b"
+    r"|\b(?:denied|refused|rejected|declined) by\b",
+    re.IGNORECASE,
+)
+"""How editors say that a person, or a rule of theirs, forbids a command. The protocol has no code for it."""
 _FAULTS: Final = (PeerError, PeerClosed, TimeoutError)
 
 
@@ -65,6 +73,11 @@ class EditorTerminals:
         if isinstance(fault, PeerError):
             if fault.code == REQUEST_CANCELLED:
                 raise ToolFailure("The editor called the command off. Nothing was run.")
+            if _DENIAL.search(_words(fault)):
+                raise ToolFailure(
+                    "The editor did not allow the command, and nothing was run. Do not try it again in another "
+                    "way; ask, or go on without it."
+                )
             _log.info("the editor does not run a command: %s", fault)
             return None
         if fault is not None:
@@ -255,6 +268,14 @@ class _Running:
 
     def _told(self, **how: Any) -> TerminalEnd:
         return TerminalEnd(output=self._growth.shown, cut=self._growth.cut, **how)
+
+
+def _words(fault: PeerError) -> str:
+    """What an editor says of its refusal: many have the words in the data alone."""
+    data: Any = fault.data
+    told = cast("dict[str, Any]", data) if isinstance(data, dict) else {"message": data}
+    words = (fault.message, told.get("message"), told.get("details"))
+    return "\n".join(each for each in words if isinstance(each, str))[:_LONGEST_WORDS]
 
 
 def terminal_id_of(answer: Any) -> str | None:

@@ -9,14 +9,14 @@ from callboard_rpc.errors import CallboardError
 
 from ...rpc import codec
 from ...sessions.profiles import Profile
-from ...sessions.ready import login_command
+from ...sessions.ready import login_command, program_line
 from ..contract import server
 from ..peer import PeerError
 
 HANDSHAKE_S = 30.0
 """How long an agent may take to say what it can do, and to open a session."""
 AUTH_REQUIRED: Final = -32000
-AGAIN: Final = "It is started again with the next prompt."
+AGAIN: Final = "(It is started again with the next prompt.)"
 
 
 def failure_of(
@@ -73,7 +73,7 @@ def _advice(profile: Profile, ways: Sequence[server.AuthMethod]) -> str:
         terminal = (way for way in ways if isinstance(way, server.AuthMethodTerminal) and way.args)
         known = next((_line((*profile.command, *way.args)) for way in terminal), None)
     if known is None or " " not in known:
-        program = known or profile.command[0]
+        program = known or program_line(profile.command)
         return f"Run '{program}' in a terminal, log in there, and prompt again."
     return f"Run '{known}' in a terminal, and prompt again."
 

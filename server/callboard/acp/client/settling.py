@@ -59,7 +59,8 @@ class Settling:
         has = has_values(option) if option else has_options(told)
         raise CallboardError(
             "modelUnavailable",
-            f"the agent {self._profile.name!r} has no {what}{has}. Set another, or null, with session/update",
+            f"the agent {self._profile.name!r} has no {what}{has}. "
+            "Set another with `callboard run --option`, or, also null, with session/update",
         )
 
     async def _bring(self, mode: Mode) -> None:
