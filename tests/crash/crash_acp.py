@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +39,27 @@ _DOES: list[dict[str, Any]] = [
 ]
 
 
-def _session(stage: Stage, server: ServerProcess) -> str:
+_FORM: dict[str, Any] = {
+    "sessionId": "agent-session-1",
+    "mode": "form",
+    "message": "Which one?",
+    "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}},
+}
+_WONDERS: list[dict[str, Any]] = [
+    {
+        "raw": json.dumps(
+            {"jsonrpc": "2.0", "id": "form", "method": "elicitation/create", "params": _FORM}
+        )
+    },
+    {"say": "Never mind."},
+]
+
+
+def _session(
+    stage: Stage, server: ServerProcess, does: Sequence[dict[str, Any]] = tuple(_DOES)
+) -> str:
     scene = stage.folder / "outside.json"
-    scene.write_text(json.dumps({"prompts": [["", _DOES]], "capabilities": {"loadSession": True}}))
+    scene.write_text(json.dumps({"prompts": [["", does]], "capabilities": {"loadSession": True}}))
     agents = stage.user_dir / "agents"
     agents.mkdir(exist_ok=True)
     command = json.dumps([sys.executable, str(_PROGRAM), str(scene)])
@@ -55,6 +73,13 @@ def consult(stage: Stage, server: ServerProcess) -> None:
     session_id = _session(stage, server)
     stage.prompt(server, session_id, "talk to it")
     _see_through(stage, server, session_id)
+
+
+def change_its_mind(stage: Stage, server: ServerProcess) -> None:
+    """It asks a person something, and ends its answer without waiting."""
+    session_id = _session(stage, server, _WONDERS)
+    stage.prompt(server, session_id, "talk to it")
+    server.wait(session_id)
 
 
 def _see_through(stage: Stage, server: ServerProcess, session_id: str) -> None:

@@ -50,6 +50,7 @@ STAGES = ("deciding", "committed", "told")
 
 PARTS = frozenset(
     {
+        "agent.joining",
         "agents.feature",
         "callboard.compose",
         "groups.change",
@@ -101,6 +102,7 @@ COMMITS: dict[str, tuple[Play, ...]] = {
     "client.open": (acp.consult,),
     "client.recorded": (acp.consult,),
     "client.tell": (acp.come_back,),
+    "client.withdraw": (acp.change_its_mind,),
     "client.write_result": (acp.consult,),
     "agents.ask": (agents.wonder,),
     "agents.close": (agents.dismiss,),
