@@ -134,6 +134,8 @@ class Turn:
     results: dict[str, Event] = field(factory=dict[str, Event])
     pending: dict[str, str] = field(factory=dict[str, str])
     """Approvals without an answer, and their calls."""
+    questions: set[str] = field(factory=set[str])
+    """Those that a program has asked, which is gone with its server."""
     stop_asked: bool = False
 
     @property
@@ -144,6 +146,8 @@ class Turn:
     def only_waits(self) -> bool:
         """Whether none of its open calls can have begun, since an approval is in their way."""
         if self.stop_asked or not self.pending or not self.open_calls:
+            return False
+        if self.questions & self.pending.keys():
             return False
         message = list(self.calls.values())[-1]["data"]["messageId"]
         answer = [c["data"] for c in self.calls.values() if c["data"]["messageId"] == message]
@@ -233,6 +237,8 @@ class Session:
                 assert turn is not None
                 approval = data["approval"]
                 turn.pending[approval["approvalId"]] = approval["callId"]
+                if approval["kind"] == "question":
+                    turn.questions.add(approval["approvalId"])
             case "approval_decision":
                 assert turn is not None
                 held(data["approvalId"] in turn.pending, where, "was decided already")
