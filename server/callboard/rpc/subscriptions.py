@@ -308,10 +308,11 @@ class Subscriptions:
         if params.max_batch is not None and params.max_batch < 1:
             raise invalid("$.maxBatch", "must be at least 1")
         log.refresh()
+        now = log.head  # when it is asked: what the same client does next is behind it
         filter = await filter_of(log, params.scope, params.types)
         match params.from_:
             case "now":
-                position = log.head
+                position = now
             case "start":
                 position = 0
             case cursor:

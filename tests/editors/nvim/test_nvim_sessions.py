@@ -485,6 +485,44 @@ def test_user_autocommands_tell_what_happens(editor):
     assert seen["CallboardToolEnded"]["name"] == "write_file"
 
 
+def test_what_is_said_while_a_session_is_being_read_is_told_too(editor):
+    """The page with which the chat begins holds the turn already."""
+    session = begin(editor, "Told", say="hello")
+    ask(editor, "session/wait", sessionId=session, until="idle")
+    editor.lua(
+        """
+        _G.seen = {}
+        vim.api.nvim_create_autocmd('User', {
+          pattern = 'CallboardTurnStarted',
+          callback = function(event) table.insert(_G.seen, event.data.turnId) end,
+        })
+        local app = require('callboard.app').get()
+        local request = app.request
+        app.request = function(self, method, params, done)
+          if method == 'event/list' and not params.types then
+            _G.read_on = function() request(self, method, params, done) end
+          else
+            return request(self, method, params, done)
+          end
+        end
+        """
+    )
+    open_chat(editor, session)
+    editor.wait_for(lambda: editor.lua("return vim.bo.filetype") == "callboard-input")
+    editor.wait_for(lambda: editor.lua("return _G.read_on ~= nil"))
+    editor.keys("ihello again<C-s>")
+    editor.wait_for(lambda: len(started(editor, session)) == 2)
+    editor.lua("_G.read_on()")
+    editor.wait_for(lambda: editor.lua("return _G.seen") == started(editor, session)[1:])
+
+
+def started(editor: Editor, session: str) -> list[str]:
+    """The turns of a session."""
+    scope = {"kind": "session", "id": session}
+    told = ask(editor, "event/list", scope=scope, types=["turn_started"])["data"]
+    return [event["data"]["turnId"] for event in told]
+
+
 def test_without_a_server_there_is_one_message_with_the_way_out(open_editor):
     editor = open_editor(server=["/nowhere/callboard", "serve"])
     editor.command("Callboard sessions")

@@ -57,6 +57,7 @@ function M.newest(self, session, failed)
       phase = 'live',
       change = { items = {}, events = {}, reset = true, queue = true, head = true },
     })
+    self:begun_with(page.data)
     self:follow(page.cursor, epoch)
     if not Reducer.has_plan(transcript) and not self.at_start then
       last_plan(self)

@@ -34,6 +34,7 @@ local M = {}
 ---@field private gap integer? before which events were missing when all was read last
 ---@field epoch integer of what is loaded: answers to what was asked before it count no more
 ---@field private stranded boolean? it is lost for want of a server
+---@field early table<string, boolean> the keys of prompts that were said while it was being read
 local Session = {}
 Session.__index = Session
 
@@ -46,6 +47,7 @@ function M.open(app, id)
     id = id,
     transcript = Reducer.new(id),
     outbox = Queue.new(),
+    early = {},
     phase = 'loading',
     at_start = false,
     listeners = {},
@@ -217,6 +219,20 @@ function Session:events(events)
   end
 end
 
+---The page with which it begins to be followed. What was said here meanwhile, and what comes of it, is news, though
+---it stands on that page.
+---@param events callboard.Event[]
+function Session:begun_with(events)
+  local fresh = false
+  for _, event in ipairs(events) do
+    fresh = fresh or self.early[type(event.data) == 'table' and event.data.clientMessageId or '']
+    if fresh then
+      notify.guard(catalog.seen, self.app, event)
+    end
+  end
+  self.early = {}
+end
+
 ---Tells of a change, and asks for what is missing.
 ---@param change callboard.Change?
 function Session:changed(change)
@@ -275,6 +291,9 @@ function Session:prompt(prompt, done)
   local key = self.app:new_key()
   local delivery = prompt.delivery or 'auto'
   Queue.add(self.outbox, { key = key, text = prompt.text, delivery = delivery })
+  if self.phase ~= 'live' then
+    self.early[key] = true
+  end
   self:tell({ outbox = true })
   local content = { { type = 'text', text = require('callboard.model.text').utf8(prompt.text) } }
   vim.list_extend(content, prompt.content or {})
