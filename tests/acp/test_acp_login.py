@@ -5,13 +5,11 @@ import pty
 import stat
 import subprocess
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
-from acp_clients import Place, SdkClient
 from acp_scenes import workspace
 
 from harness.acp import ANEW, EVERYTHING, AcpProcess, RpcError
@@ -107,27 +105,3 @@ def test_an_older_client_is_told_a_command_that_does_the_same(tmp_path: Path) ->
         code, shown = log_in(tmp_path, [told["command"], *told["args"]], told["env"], typed=KEY)
         assert code == 0, shown
         assert agent.call("authenticate", methodId=LOGIN) == {}
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Generator[Place]:
-    made = Place(tmp_path)
-    try:
-        yield made
-        made.judge()
-        _, alive = psutil.wait_procs(made.left(), timeout=PATIENCE_S)
-        assert not alive
-    finally:
-        for process in made.left():
-            process.kill()
-
-
-@pytest.mark.parametrize("sdk", ["python", "typescript"])
-def test_the_sdks_understand_the_way_to_log_in(place: Place, sdk: str) -> None:
-    with SdkClient(place, sdk) as client:
-        hello = client.connect(**TERMINAL)
-        instant, login = hello["authMethods"]
-        assert (instant["id"], login["id"], login["type"]) == (INSTANT, LOGIN, "terminal")
-        assert login["args"] == ["login"]
-        client.do("authenticate", methodId=instant["id"])
-        client.leave()

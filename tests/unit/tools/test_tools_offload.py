@@ -2,14 +2,13 @@
 
 import asyncio
 import threading
-import time
 
 from callboard.rpc import loop
 from callboard.tools.offload import ended
 
 
 def test_a_process_does_not_go_while_it_ends_others() -> None:
-    begun, over = threading.Event(), threading.Event()
+    begun, over, gone = threading.Event(), threading.Event(), threading.Event()
 
     async def main() -> None:
         here = asyncio.get_running_loop()
@@ -17,13 +16,14 @@ def test_a_process_does_not_go_while_it_ends_others() -> None:
         def end() -> None:
             begun.set()
             while not here.is_closed():  # nobody can wait for it on that loop any more
-                time.sleep(0.001)
-            time.sleep(0.05)
-            over.set()
+                gone.wait(0.001)
+            if not gone.wait(0.2):
+                over.set()
 
         task = here.create_task(ended(end))
         await asyncio.to_thread(begun.wait)
         assert not task.done()
 
     loop.run(main())
-    assert over.is_set()
+    gone.set()
+    assert over.is_set(), "it went first"

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Final, cast, get_args
 
-from callboard_rpc.common import UNSET, Actor, Effort, Mode, SessionOption
+from callboard_rpc.common import Actor, Effort, Mode, SessionOption
 from callboard_rpc.errors import CallboardError
 from callboard_rpc.server import ModelInfo
 
@@ -148,50 +148,26 @@ async def set_option(
             raise invalid("$.value", f"must be a text: {config_id} is a select")
         case _, str() if "/" in config_id:
             patch = await host.options_patch(session_id, {config_id: value})
-            await host.sessions.update(
-                session_id,
-                by=by,
-                title=UNSET,
-                pinned=UNSET,
-                metadata=UNSET,
-                mode=UNSET,
-                model=UNSET,
-                options=patch,
-            )
+            await host.sessions.update(session_id, by=by, options=patch)
         case _:
             raise invalid("$.configId", "is no option; there are mode, model, thought_level")
 
 
 async def set_mode(host: Host, session_id: str, mode: Mode, *, by: Actor) -> None:
-    await host.sessions.update(
-        session_id, by=by, title=UNSET, pinned=UNSET, metadata=UNSET, mode=mode, model=UNSET
-    )
+    await host.sessions.update(session_id, by=by, mode=mode)
 
 
 async def set_model(host: Host, session_id: str, model: str, *, by: Actor) -> None:
     await host.catalog.resolve(model)
-    await host.sessions.update(
-        session_id, by=by, title=UNSET, pinned=UNSET, metadata=UNSET, mode=UNSET, model=model
-    )
+    await host.sessions.update(session_id, by=by, model=model)
 
 
 async def set_effort(host: Host, session_id: str, effort: str, *, by: Actor) -> None:
     """Raises invalidParams."""
     if effort not in (_AS_IT_IS, *_EFFORTS):
         raise invalid("$.value", f"is none of {', '.join((_AS_IT_IS, *_EFFORTS))}")
-    await host.sessions.update(
-        session_id,
-        by=by,
-        title=UNSET,
-        pinned=UNSET,
-        metadata=UNSET,
-        mode=UNSET,
-        model=UNSET,
-        effort=None if effort == _AS_IT_IS else effort,
-    )
+    await host.sessions.update(session_id, by=by, effort=None if effort == _AS_IT_IS else effort)
 
 
 async def set_title(host: Host, session_id: str, title: str | None, *, by: Actor) -> None:
-    await host.sessions.update(
-        session_id, by=by, title=title, pinned=UNSET, metadata=UNSET, mode=UNSET, model=UNSET
-    )
+    await host.sessions.update(session_id, by=by, title=title)
